@@ -1,0 +1,9 @@
+"""The aten table: which ops of the Graph an aten operator becomes.
+
+Entries are keyed by the operator's name without overload (`aten.add`). In-place forms
+(`aten.add_`) use the entry of the plain form and share the memory they overwrite.
+"""
+
+from popple.capture.torch.aten.table import TABLE, find_lowering, lower_generic
+
+__all__ = ["TABLE", "find_lowering", "lower_generic"]

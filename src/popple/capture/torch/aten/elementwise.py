@@ -1,0 +1,130 @@
+"""Element-by-element operators, including conversions of element type."""
+
+from __future__ import annotations
+
+from popple.capture.torch.aten.forms import Lowering, emit_one, one_op, same_value
+from popple.capture.torch.builder import NodeContext
+
+_KINDS = {
+    "neg": "neg",
+    "abs": "abs",
+    "exp": "exp",
+    "expm1": "expm1",
+    "log": "log",
+    "log2": "log",
+    "log10": "log",
+    "log1p": "log1p",
+    "sqrt": "sqrt",
+    "rsqrt": "rsqrt",
+    "reciprocal": "reciprocal",
+    "square": "square",
+    "sign": "sign",
+    "sgn": "sign",
+    "round": "round",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "floor",
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "erf": "erf",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid",
+    "log_sigmoid_forward": "softplus",
+    "relu": "relu",
+    "relu6": "hardtanh",
+    "gelu": "gelu",
+    "silu": "silu",
+    "mish": "silu",
+    "leaky_relu": "leaky_relu",
+    "elu": "elu",
+    "celu": "elu",
+    "selu": "elu",
+    "softplus": "softplus",
+    "hardtanh": "hardtanh",
+    "hardsigmoid": "hardsigmoid",
+    "hardswish": "hardswish",
+    "threshold": "relu",
+    "logical_not": "logical_not",
+    "bitwise_not": "bitwise_not",
+    "isnan": "is_nan",
+    "isinf": "is_nan",
+    "isfinite": "is_finite",
+    "clamp": "clamp",
+    "clamp_min": "clamp",
+    "clamp_max": "clamp",
+    "add": "add",
+    "sub": "sub",
+    "rsub": "sub",
+    "mul": "mul",
+    "div": "div",
+    "true_divide": "div",
+    "floor_divide": "div",
+    "remainder": "remainder",
+    "fmod": "remainder",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "atan2": "atan2",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "logical_and": "logical_and",
+    "logical_or": "logical_or",
+    "logical_xor": "logical_xor",
+    "bitwise_and": "bitwise_and",
+    "bitwise_or": "bitwise_or",
+    "bitwise_xor": "bitwise_xor",
+    "bitwise_left_shift": "shift_left",
+    "bitwise_right_shift": "shift_right",
+    "__and__": "bitwise_and",
+    "__or__": "bitwise_or",
+    "__xor__": "bitwise_xor",
+    "where": "select",
+    "masked_fill": "select",
+    "addcmul": "fused_multiply_add",
+    "addcdiv": "fused_divide_add",
+    "lerp": "lerp",
+    "threshold_backward": "relu_grad",
+    "tanh_backward": "tanh_grad",
+    "sigmoid_backward": "sigmoid_grad",
+    "log_sigmoid_backward": "softplus_grad",
+    "gelu_backward": "gelu_grad",
+    "silu_backward": "silu_grad",
+    "mish_backward": "silu_grad",
+    "leaky_relu_backward": "leaky_relu_grad",
+    "elu_backward": "elu_grad",
+    "softplus_backward": "softplus_grad",
+    "hardtanh_backward": "hardtanh_grad",
+    "hardsigmoid_backward": "hardsigmoid_grad",
+    "hardswish_backward": "hardswish_grad",
+}
+# Powers the machine computes with a cheaper op than a general power.
+_POWERS = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
+
+
+def lower_pow(context: NodeContext) -> None:
+    """A power with a constant exponent may be a cheaper op."""
+    kind = "pow"
+    if isinstance(exponent := context.arg(1), (int, float)):
+        kind = _POWERS.get(exponent, "pow")
+    emit_one(context, kind, {})
+
+
+def lower_convert(context: NodeContext) -> None:
+    """A change of element type is a cast; one of device or memory format is not."""
+    source = context.inputs()[0]
+    if context.type_of(source).dtype is context.result_types()[0].dtype:
+        same_value(context)
+        return
+    emit_one(context, "cast", {})
+
+
+LOWERINGS: dict[str, Lowering] = {
+    **{f"aten.{name}": one_op(kind) for name, kind in _KINDS.items()},
+    "aten.pow": lower_pow,
+    "aten._to_copy": lower_convert,
+    "prims.convert_element_type": lower_convert,
+}

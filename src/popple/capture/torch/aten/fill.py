@@ -1,0 +1,48 @@
+"""Tensors made from nothing; an example tensor gives only its shape."""
+
+from __future__ import annotations
+
+from popple.capture.torch.aten.forms import Lowering, is_in_place, emit_one
+from popple.capture.torch.builder import NodeContext
+
+_FILLS = (
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "full",
+    "full_like",
+    "zeros",
+    "zeros_like",
+    "ones",
+    "ones_like",
+    "new_empty",
+    "new_full",
+    "new_ones",
+    "new_zeros",
+    "new_empty_strided",
+    "scalar_tensor",
+    "fill",
+    "zero",
+    "eye",
+)
+
+
+def lower_fill(context: NodeContext) -> None:
+    """A constant tensor; the in-place form overwrites its argument."""
+    if is_in_place(context):
+        emit_one(context, "fill", {})
+        return
+    context.finish_all(context.emit("fill", [], context.result_types()))
+
+
+def lower_iota(context: NodeContext) -> None:
+    """Numbers in equal steps."""
+    context.finish_all(context.emit("iota", [], context.result_types()))
+
+
+LOWERINGS: dict[str, Lowering] = {
+    **{f"aten.{name}": lower_fill for name in _FILLS},
+    "aten.arange": lower_iota,
+    "aten.linspace": lower_iota,
+    "aten.logspace": lower_iota,
+}

@@ -1,0 +1,78 @@
+"""The forms most lowerings take: one op for one operator, a view, a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from popple.capture.torch.builder import NodeContext
+from popple.graph import Attr, TensorType
+
+Lowering = Callable[[NodeContext], None]
+AttrsOf = Callable[[NodeContext], dict[str, Attr]]
+
+
+def is_in_place(context: NodeContext) -> bool:
+    """Whether the operator overwrites its first argument: `aten.add_.Tensor`."""
+    name = context.operator.split(".")[1]
+    return name.endswith("_") and not name.endswith("__")
+
+
+def no_attrs(_: NodeContext) -> dict[str, Attr]:
+    """The attributes of ops that have none."""
+    return {}
+
+
+def one_op(kind: str, attrs_of: AttrsOf = no_attrs) -> Lowering:
+    """All tensor arguments in, all tensor results out, one op of this kind."""
+
+    def lower(context: NodeContext) -> None:
+        emit_one(context, kind, attrs_of(context))
+
+    return lower
+
+
+def emit_one(context: NodeContext, kind: str, attrs: dict[str, Attr]) -> None:
+    """Emit one op for the node; an in-place one shares memory and takes over."""
+    sources = context.inputs()
+    types = context.result_types()
+    if is_in_place(context) and sources:
+        target = sources[0]
+        storage = context.builder.name_of(target)
+        names = context.emit(kind, sources, types, storage=storage, **attrs)
+        context.builder.bind(target, names[0])
+    else:
+        names = context.emit(kind, sources, types, **attrs)
+    context.finish_all(names)
+
+
+def view(kind: str, attrs_of: AttrsOf = no_attrs) -> Lowering:
+    """Results that share memory with the first argument."""
+
+    def lower(context: NodeContext) -> None:
+        source = context.inputs()[0]
+        name = context.builder.name_of(source)
+        attrs = attrs_of(context)
+        results = [
+            context.emit(kind, [source], [kind_of], suffix=suffix, storage=name, **attrs)
+            for suffix, kind_of in _suffixed(context)
+        ]
+        context.finish_all([names[0] for names in results])
+
+    return lower
+
+
+def _suffixed(context: NodeContext) -> list[tuple[str, TensorType]]:
+    types = context.result_types()
+    if len(types) == 1:
+        return [("", types[0])]
+    return [(f".{index}", kind) for index, kind in enumerate(types)]
+
+
+def same_value(context: NodeContext) -> None:
+    """The operator changes nothing the machine would notice."""
+    context.finish(context.builder.name_of(context.inputs()[0]))
+
+
+def lower_generic(context: NodeContext) -> None:
+    """An operator without an entry: priced by what it reads and writes."""
+    emit_one(context, "generic", {"framework_op": context.operator})

@@ -1,0 +1,42 @@
+"""Matrix products: addmm and friends are a product and a sum."""
+
+from __future__ import annotations
+
+from popple.capture.torch.aten.forms import Lowering, one_op
+from popple.capture.torch.builder import NodeContext
+from popple.graph import TensorType
+
+
+def lower_add_product(context: NodeContext) -> None:
+    """`c + a b`."""
+    addend, left, right = context.args[:3]
+    kind = context.result_types()
+    (product,) = context.emit("matmul", [left, right], kind, suffix=".product")
+    context.finish_all(context.emit("add", [product, addend], kind))
+
+
+def lower_matrix_vector(context: NodeContext) -> None:
+    """A vector is a matrix with one column."""
+    left, right = context.args[:2]
+    (result,) = context.result_types()
+    matrix, vector = context.type_of(left), context.type_of(right)
+    column = TensorType(vector.dtype, (*vector.shape, 1))
+    row = TensorType(matrix.dtype, (1,) * (2 - len(matrix.shape)) + matrix.shape)
+    left_name = context.builder.name_of(left)
+    right_name = context.builder.name_of(right)
+    (b,) = context.emit("reshape", [right], [column], suffix=".b", storage=right_name)
+    (a,) = context.emit("reshape", [left], [row], suffix=".a", storage=left_name)
+    wide = TensorType(result.dtype, (row.shape[0], 1))
+    (product,) = context.emit("matmul", [a, b], [wide], suffix=".product")
+    shaped = context.emit("reshape", [product], [result], storage=product)
+    context.finish_all(shaped)
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "aten.mm": one_op("matmul"),
+    "aten.bmm": one_op("matmul"),
+    "aten.addmm": lower_add_product,
+    "aten.baddbmm": lower_add_product,
+    "aten.mv": lower_matrix_vector,
+    "aten.dot": lower_matrix_vector,
+}

@@ -1,0 +1,45 @@
+"""All lowerings in one table, and the generic one for operators without an entry."""
+
+from __future__ import annotations
+
+from popple.capture.torch.aten import (
+    attention,
+    conv,
+    elementwise,
+    fill,
+    gather,
+    loss,
+    matmul,
+    norm,
+    pool,
+    random,
+    reduce,
+    shape,
+    softmax,
+    sort,
+)
+from popple.capture.torch.aten.forms import Lowering, lower_generic
+
+TABLE: dict[str, Lowering] = {
+    **elementwise.LOWERINGS,
+    **matmul.LOWERINGS,
+    **conv.LOWERINGS,
+    **reduce.LOWERINGS,
+    **norm.LOWERINGS,
+    **softmax.LOWERINGS,
+    **attention.LOWERINGS,
+    **pool.LOWERINGS,
+    **gather.LOWERINGS,
+    **shape.LOWERINGS,
+    **random.LOWERINGS,
+    **fill.LOWERINGS,
+    **loss.LOWERINGS,
+    **sort.LOWERINGS,
+}
+
+
+def find_lowering(operator: str) -> Lowering:
+    """The lowering of `aten.name.overload`; the generic one if there is no entry."""
+    base = ".".join(operator.split(".")[:2])
+    found = TABLE.get(base) or TABLE.get(base.removesuffix("_"))
+    return found or lower_generic

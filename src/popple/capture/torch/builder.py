@@ -1,0 +1,201 @@
+"""GraphBuilder and NodeContext: what aten lowerings write with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from popple.capture.torch.tags import Tag
+from popple.graph import Attr, DType, Op, Role, TensorType, Value
+
+_DTYPES = {
+    torch.float32: DType.F32,
+    torch.float64: DType.F32,  # there is no 64-bit type on a tile
+    torch.float16: DType.F16,
+    torch.bfloat16: DType.BF16,
+    torch.int64: DType.I32,
+    torch.int32: DType.I32,
+    torch.int16: DType.I16,
+    torch.int8: DType.I8,
+    torch.uint8: DType.U8,
+    torch.bool: DType.BOOL,
+    torch.float8_e4m3fn: DType.F8,
+    torch.float8_e5m2: DType.F8,
+}
+
+
+def tensor_type(tensor: Tensor) -> TensorType:
+    """The machine's type of a (fake) tensor; complex numbers become pairs."""
+    shape = tuple(int(dim) for dim in tensor.shape)
+    if tensor.is_complex():
+        return TensorType(DType.F32, (*shape, 2))
+    return TensorType(_DTYPES.get(tensor.dtype, DType.I32), shape)
+
+
+@dataclass
+class GraphBuilder:
+    """Ops and values so far, and which value each traced node stands for."""
+
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+    ops: list[Op] = field(default_factory=list[Op])
+    _names: dict[Node, str | list[str | None]] = field(default_factory=dict[Any, Any])
+    _places: dict[str, tuple[int, int]] = field(default_factory=dict[str, Any])
+
+    def declare(self, node: Node, name: str, tensor: Tensor, role: Role) -> None:
+        """A value that exists before the first op."""
+        self._names[node] = self._add(name, tensor_type(tensor), role).name
+
+    def name_of(self, node: Node) -> str:
+        """Name of the value of a node with one tensor result."""
+        found = self._names[node]
+        if not isinstance(found, str):
+            raise TypeError(f"{node} has several results")
+        return found
+
+    def place_of(self, node: Node) -> tuple[int, int] | None:
+        """(chip, stage) of the op that made a node's value, if an op did."""
+        found = self._names.get(node)
+        first = found if isinstance(found, str) else next(iter(found or ()), None)
+        return self._places.get(first) if first else None
+
+    def bind(self, node: Node, names: str | list[str | None]) -> None:
+        """Let a node stand for values already there."""
+        self._names[node] = names
+
+    def alias_item(self, node: Node) -> None:
+        """`source[index]` of a node with several results."""
+        source, index = node.args
+        items = self._names[source]  # type: ignore[index]
+        if isinstance(items, list) and (name := items[int(index)]) is not None:  # type: ignore[arg-type]
+            self._names[node] = name
+
+    def emit(self, op: Op, types: Sequence[TensorType], storage: str = "") -> list[str]:
+        """Append an op whose outputs have these types; their names."""
+        names: list[str] = []
+        for index, kind in enumerate(types):
+            base = op.name if len(types) == 1 else f"{op.name}.{index}"
+            value = self._add(base, kind, Role.ACTIVATION, storage)
+            self._places[value.name] = (op.chip, op.stage)
+            names.append(value.name)
+        unique = op.name
+        self.ops.append(
+            Op(
+                name=unique,
+                kind=op.kind,
+                inputs=op.inputs,
+                outputs=tuple(names),
+                attrs=op.attrs,
+                phase=op.phase,
+                chip=op.chip,
+                stage=op.stage,
+                module=op.module,
+                line=op.line,
+            )
+        )
+        return names
+
+    def _add(
+        self, name: str, kind: TensorType, role: Role, storage: str = ""
+    ) -> Value:
+        unique, number = name, 1
+        while unique in self.values:
+            unique, number = f"{name}.{number}", number + 1
+        value = Value(unique, kind, role, storage)
+        self.values[unique] = value
+        return value
+
+
+@dataclass(frozen=True)
+class NodeContext:
+    """One traced node being lowered, with its tag and place."""
+
+    builder: GraphBuilder
+    node: Node
+    tag: Tag
+    chip: int
+    stage: int
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """Positional arguments of the operator."""
+        return self.node.args
+
+    def arg(self, index: int, default: Any = None) -> Any:
+        """One positional argument, or `default` if it was left out."""
+        return self.node.args[index] if index < len(self.node.args) else default
+
+    @property
+    def operator(self) -> str:
+        """The operator's name: `aten.add.Tensor`."""
+        return str(self.node.target)
+
+    def tensor(self, node: Any) -> Tensor:
+        """The fake tensor of a node."""
+        return node.meta["val"]
+
+    def inputs(self) -> list[Node]:
+        """Nodes of all tensor arguments, in order."""
+        return list(self.node.all_input_nodes)
+
+    def type_of(self, node: Any) -> TensorType:
+        """Machine type of a node's tensor."""
+        return tensor_type(self.tensor(node))
+
+    def result_tensors(self) -> list[Tensor | None]:
+        """The operator's results as fake tensors; None where it returned none."""
+        value = self.node.meta.get("val")
+        if isinstance(value, (list, tuple)):
+            return [item if isinstance(item, Tensor) else None for item in value]
+        return [value] if isinstance(value, Tensor) else []
+
+    def result_types(self) -> list[TensorType]:
+        """Types of the tensor results."""
+        return [tensor_type(t) for t in self.result_tensors() if t is not None]
+
+    def emit(
+        self,
+        kind: str,
+        inputs: Sequence[Node | str],
+        types: Sequence[TensorType],
+        *,
+        suffix: str = "",
+        storage: str = "",
+        **attrs: Attr,
+    ) -> list[str]:
+        """Append one op of this node; returns the names of its outputs."""
+        names = tuple(
+            source if isinstance(source, str) else self.builder.name_of(source)
+            for source in inputs
+        )
+        op = Op(
+            name=f"{self.node.name}{suffix}",
+            kind=kind,
+            inputs=names,
+            outputs=(),
+            attrs=attrs,
+            phase=self.tag.phase,
+            chip=self.chip,
+            stage=self.stage,
+            module=self.tag.module,
+            line=self.tag.line,
+        )
+        return self.builder.emit(op, types, storage)
+
+    def finish(self, names: str | list[str | None]) -> None:
+        """The node stands for these values."""
+        self.builder.bind(self.node, names)
+
+    def finish_all(self, names: Sequence[str]) -> None:
+        """The node's tensor results are these values, in order."""
+        results = self.result_tensors()
+        if not isinstance(self.node.meta.get("val"), (list, tuple)):
+            if names:
+                self.finish(names[0])
+            return
+        supply = iter(names)
+        self.finish([next(supply) if r is not None else None for r in results])

@@ -1,0 +1,154 @@
+"""Tags: what is known about an op beyond its operands, while a step is traced.
+
+A dispatch mode sees every operator the traced step runs, forward and backward, and
+marks the traced nodes it causes. A backward operator inherits the tag of the forward
+operator that autograd made it from; the two share autograd's sequence number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.fx import Node
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from popple.graph import Phase
+
+TAG = "popple_tag"
+"""Key of the tag in `Node.meta`."""
+
+_LIBRARY_ROOTS = (
+    str(Path(torch.__file__).parent),
+    str(Path(__file__).parents[3] / "popple"),
+    str(Path(__file__).parents[3] / "poptorch"),
+    str(Path(dataclasses.__file__).parent),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tag:
+    """Where an op comes from: phase, block, module path and the user's line.
+
+    `block` is what the front end said when the op ran, or None: a backward op without
+    a forward partner, to be placed beside its operands.
+    """
+
+    phase: Phase
+    block: object | None
+    module: str = ""
+    line: str = ""
+
+
+class Tagger(TorchDispatchMode):
+    """Marks the nodes of the graph being traced with a Tag.
+
+    The front end sets `block` while the forward pass runs and calls `start_backward`
+    before it differentiates. `modules` names the modules whose paths are wanted.
+    """
+
+    def __init__(self, modules: dict[int, str], block: object | None) -> None:
+        super().__init__()
+        self.block = block
+        self._modules = modules
+        self._path: list[str] = []
+        self._is_backward = False
+        self._forward_tags: dict[int, Tag] = {}
+
+    def start_backward(self) -> None:
+        """From here on, operators belong to the backward pass."""
+        self._is_backward = True
+
+    @contextmanager
+    def watch_modules(self) -> Iterator[None]:
+        """Follow entry to and exit from modules."""
+        hooks = (
+            nn.modules.module.register_module_forward_pre_hook(self._enter),
+            nn.modules.module.register_module_forward_hook(
+                self._leave, always_call=True
+            ),
+        )
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _enter(self, module: nn.Module, _: Any) -> None:
+        self._path.append(self._modules.get(id(module), ""))
+
+    def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
+        if self._path:
+            self._path.pop()
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run one operator and tag the nodes it added."""
+        proxy_mode = get_proxy_mode()
+        if proxy_mode is None:
+            return func(*args, **(kwargs or {}))
+        nodes = proxy_mode.tracer.graph.nodes
+        newest = _last(nodes)
+        result = func(*args, **(kwargs or {}))
+        added = _nodes_after(nodes, newest)
+        if added:
+            tag = self._backward_tag() if self._is_backward else self._forward_tag()
+            for node in added:
+                node.meta[TAG] = tag
+        return result
+
+    def _forward_tag(self) -> Tag:
+        module = next((path for path in reversed(self._path) if path), "")
+        tag = Tag(Phase.FORWARD, self.block, module, user_line())
+        # Autograd numbers its nodes as it records them, just before the operator
+        # reaches us: a number seen for the first time belongs to this operator. One
+        # seen before means that autograd did not record this operator.
+        self._forward_tags.setdefault(torch.autograd._get_sequence_nr() - 1, tag)
+        return tag
+
+    def _backward_tag(self) -> Tag:
+        node = torch._C._current_autograd_node()
+        partner = None
+        if node is not None:
+            partner = self._forward_tags.get(node._sequence_nr())
+        if partner is None:
+            return Tag(Phase.BACKWARD, None)
+        return dataclasses.replace(partner, phase=Phase.BACKWARD)
+
+
+def _last(nodes: Any) -> Node | None:
+    return next(iter(reversed(nodes)), None)
+
+
+def _nodes_after(nodes: Any, newest: Node | None) -> list[Node]:
+    """Nodes added behind `newest`, newest last."""
+    added: list[Node] = []
+    for node in reversed(nodes):
+        if node is newest:
+            break
+        added.append(node)
+    return added[::-1]
+
+
+def user_line() -> str:
+    """`file:line` of the innermost frame outside libraries, or an empty string."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(("<", *_LIBRARY_ROOTS)) or name == "<stdin>":
+            return f"{Path(name).name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,32 @@
+"""PyTorch engine: replays traced steps, updates weights, repeats micro-batches."""
+
+from popple.engine.torch.clip import clip_gradients
+from popple.engine.torch.replay import Replay, build_replay
+from popple.engine.torch.run import (
+    DeviceMemory,
+    InferenceEngine,
+    Repetition,
+    TrainingEngine,
+)
+from popple.engine.torch.update import (
+    STATE_SLOTS,
+    ParameterGroup,
+    UpdateRule,
+    apply_update,
+    initial_state,
+)
+
+__all__ = [
+    "STATE_SLOTS",
+    "DeviceMemory",
+    "InferenceEngine",
+    "ParameterGroup",
+    "Repetition",
+    "Replay",
+    "TrainingEngine",
+    "UpdateRule",
+    "apply_update",
+    "build_replay",
+    "clip_gradients",
+    "initial_state",
+]

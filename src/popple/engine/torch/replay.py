@@ -1,0 +1,97 @@
+"""Replay: a traced graph as a plain function over flat tensors.
+
+The graph is copied, freed of bookkeeping operators and compiled to straight-line
+Python. It runs below autograd: what it calls are the framework's kernels, nothing
+else.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.graph import CodeGen
+
+_BOOKKEEPING = frozenset(
+    {
+        torch.ops.aten.detach.default,
+        torch.ops.aten.alias.default,
+        torch.ops.aten.lift_fresh.default,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A step ready to run: takes and returns flat sequences of tensors.
+
+    `shared_outputs` are the results that share memory with an argument and must be
+    copied before anyone else sees them.
+    """
+
+    function: Callable[..., Sequence[Any]]
+    shared_outputs: frozenset[int]
+
+    def __call__(self, arguments: Sequence[Tensor]) -> Sequence[Any]:
+        """Run once; overwrites arguments that the step overwrites."""
+        return self.function(*arguments)
+
+
+def build_replay(traced: GraphModule) -> Replay:
+    """A Replay of the traced graph, which is left as it is."""
+    graph = copy.deepcopy(traced.graph)
+    graph.set_codegen(CodeGen())
+    _drop_bookkeeping(graph)
+    graph.eliminate_dead_code(is_impure_node=_has_effect)
+    module = GraphModule(traced, graph)
+    return Replay(module.forward, _shared_outputs(graph))
+
+
+def below_autograd() -> Any:
+    """A context in which operators go straight to their kernels."""
+    return torch._C._AutoDispatchBelowAutograd()
+
+
+def _drop_bookkeeping(graph: Graph) -> None:
+    for node in list(graph.nodes):
+        if node.target in _BOOKKEEPING:
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+
+
+def _has_effect(node: Node) -> bool:
+    """Whether a node matters though nobody reads it: it writes, or draws numbers.
+
+    Unread random numbers are still drawn, so that seeds mean what they mean eagerly.
+    """
+    if node.op in ("placeholder", "output"):
+        return True
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    is_random = torch.Tag.nondeterministic_seeded in node.target.tags
+    return is_random or node.target._schema.is_mutable
+
+
+def _shared_outputs(graph: Graph) -> frozenset[int]:
+    """Results whose memory is an argument's or an earlier result's."""
+    seen = {_storage(n) for n in graph.nodes if n.op in ("placeholder", "get_attr")}
+    shared: set[int] = set()
+    results: Any = graph.output_node().args[0]
+    for index, node in enumerate(results):
+        storage = _storage(node) if isinstance(node, Node) else None
+        if storage is None:
+            continue
+        if storage in seen:
+            shared.add(index)
+        seen.add(storage)
+    return frozenset(shared)
+
+
+def _storage(node: Node) -> int | None:
+    value = node.meta.get("val")
+    return value.untyped_storage()._cdata if isinstance(value, Tensor) else None

@@ -1,0 +1,173 @@
+"""Graph, Op and Value: what is computed, as plain data.
+
+A Graph is a list of ops in execution order over named values. It describes one
+micro-batch of one replica plus, for training, one weight update; `Execution` says
+how often that is repeated and over how many chips. Front ends write Graphs, the
+passes of `place` turn Graphs into Graphs, `plan` reads them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from popple.graph.types import TensorType
+
+Attr = int | float | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
+
+
+class Phase(enum.Enum):
+    """Part of a training step an op belongs to. Inference is all forward."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    UPDATE = "update"
+
+
+class Role(enum.Enum):
+    """Where a Value comes from, which decides how long it lives."""
+
+    INPUT = "input"  # streamed from the host for every micro-batch
+    WEIGHT = "weight"  # a parameter, always live
+    STATE = "state"  # optimiser state, buffers, accumulators: always live
+    CONSTANT = "constant"  # known when compiling, always live
+    ACTIVATION = "activation"  # made by an op, live until its last use
+
+
+class Strategy(enum.Enum):
+    """How the chips of one replica share the work."""
+
+    SINGLE = "single"
+    SHARDED = "sharded"
+    PIPELINED = "pipelined"
+    PHASED = "phased"
+
+
+@dataclass(frozen=True)
+class Value:
+    """One tensor. `storage` names the Value whose memory this one shares.
+
+    Views and in-place results share memory; everything else owns its own and
+    leaves `storage` empty.
+    """
+
+    name: str
+    type: TensorType
+    role: Role = Role.ACTIVATION
+    storage: str = ""
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation: `kind` names its OpDef in the op table."""
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, Attr] = field(default_factory=dict[str, Attr])
+    phase: Phase = Phase.FORWARD
+    chip: int = 0
+    stage: int = 0
+    module: str = ""
+    line: str = ""
+
+    def with_place(self, chip: int, stage: int) -> Op:
+        """This op on another chip and pipeline stage."""
+        return replace(self, chip=chip, stage=stage)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How often and on what the graph runs; passes of `place` fill it in."""
+
+    strategy: Strategy = Strategy.SINGLE
+    num_chips: int = 1
+    num_stages: int = 1
+    accumulation: int = 1
+    replicas: int = 1
+    device_iterations: int = 1
+    micro_batch: int = 1
+    recompute: bool = False
+
+    @property
+    def samples_per_run(self) -> int:
+        """Samples consumed by one run over all replicas."""
+        per_update = self.micro_batch * self.accumulation * self.replicas
+        return per_update * self.device_iterations
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What decides an op's plan and cost: kind, types and attributes. Hashable."""
+
+    kind: str
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+    attrs: tuple[tuple[str, Attr], ...] = ()
+
+    def attr(self, name: str, default: Attr | None = None) -> Attr:
+        """The attribute `name`, or `default`."""
+        for key, value in self.attrs:
+            if key == name:
+                return value
+        if default is None:
+            raise KeyError(name)
+        return default
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        """The attribute `name` as a tuple of integers, empty if absent."""
+        value = self.attr(name, ())
+        if not isinstance(value, tuple):
+            value = (int(value),)
+        return tuple(int(v) for v in value)
+
+    def __str__(self) -> str:
+        sources = ", ".join(map(str, self.inputs))
+        results = ", ".join(map(str, self.outputs))
+        return f"{self.kind}({sources}) -> {results}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Ops in execution order over named values; `outputs` go back to the host."""
+
+    name: str
+    values: Mapping[str, Value]
+    ops: tuple[Op, ...]
+    outputs: tuple[str, ...] = ()
+    execution: Execution = field(default_factory=Execution)
+
+    def type_of(self, name: str) -> TensorType:
+        """Type of the value called `name`."""
+        return self.values[name].type
+
+    def signature(self, op: Op) -> Signature:
+        """The op's kind, types and attributes as one hashable key."""
+        return Signature(
+            op.kind,
+            tuple(self.type_of(name) for name in op.inputs),
+            tuple(self.type_of(name) for name in op.outputs),
+            tuple(sorted(op.attrs.items())),
+        )
+
+    def root(self, name: str) -> str:
+        """Name of the value that owns the memory of `name`."""
+        while storage := self.values[name].storage:
+            name = storage
+        return name
+
+    def with_role(self, role: Role) -> tuple[Value, ...]:
+        """All values of one role, in order of declaration."""
+        return tuple(v for v in self.values.values() if v.role is role)
+
+    def with_ops(self, ops: Iterable[Op], new_values: Iterable[Value] = ()) -> Graph:
+        """A copy with other ops and additional values."""
+        values = {**self.values, **{v.name: v for v in new_values}}
+        return replace(self, values=values, ops=tuple(ops))
+
+    @property
+    def is_training(self) -> bool:
+        """Whether the graph has a backward pass or an update."""
+        return any(op.phase is not Phase.FORWARD for op in self.ops)

@@ -1,0 +1,5 @@
+"""Conversion between element types."""
+
+from popple.graph.opdef import OpDef, same_shape
+
+OPS = (OpDef("cast", "cast", "Same numbers, other element type.", check=same_shape),)

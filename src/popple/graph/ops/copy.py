@@ -1,0 +1,28 @@
+"""Traffic beyond a chip: host streams, other chips, stashes, off-chip memory."""
+
+from popple.graph.opdef import OpDef, same_shape
+
+OPS = (
+    OpDef("stream_in", "copy", "A tensor from the host.", arity=(0, 0)),
+    OpDef("stream_out", "copy", "A tensor to the host.", num_outputs=0),
+    OpDef(
+        "chip_copy",
+        "copy",
+        "A tensor copied from chip `source` to the op's chip.",
+        attrs=("source",),
+        check=same_shape,
+    ),
+    OpDef(
+        "stash",
+        "copy",
+        "Push an activation to a ring of `depth` entries: ring, value to ring.",
+        arity=(2, 2),
+        attrs=("depth",),
+    ),
+    OpDef(
+        "restore",
+        "copy",
+        "Pop the oldest activation from a ring of `depth` entries.",
+        attrs=("depth",),
+    ),
+)

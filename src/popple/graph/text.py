@@ -1,0 +1,165 @@
+"""The text form of a Graph: printing and parsing, each the inverse of the other.
+
+    graph "train" strategy=single num_chips=1 ... {
+      input %x : f32[16,64]
+      weight %fc.weight : f32[64,10]
+      matmul %fc : f32[16,10] = (%x, %fc.weight) forward chip=0 stage=0 at "m.py:3"
+      output %fc
+    }
+
+Strings are JSON strings; attributes stand in braces as JSON; `shares %y` after a
+type names the value whose memory is shared.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from popple.errors import GraphError
+from popple.graph.graph import Attr, Execution, Graph, Op, Phase, Role, Strategy, Value
+from popple.graph.types import DType, TensorType
+
+_TYPE = r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]"
+_RESULT = re.compile(rf"%(?P<name>\S+) : {_TYPE}(?: shares %(?P<storage>\S+))?$")
+_HEAD = re.compile(r'graph (?P<name>"(?:[^"\\]|\\.)*")(?P<execution>.*) \{$')
+_GIVEN = re.compile(r"(?P<role>input|weight|state|constant) (?P<rest>%.*)$")
+_OP = re.compile(
+    r"(?P<kind>\w+) %(?P<name>\S+)(?: : (?P<results>.*?))? = "
+    r"\((?P<inputs>[^)]*)\)(?: (?P<attrs>\{.*?\}))? "
+    r"(?P<phase>forward|backward|update) chip=(?P<chip>\d+) stage=(?P<stage>\d+)"
+    r'(?: in (?P<module>"(?:[^"\\]|\\.)*"))?(?: at (?P<line>"(?:[^"\\]|\\.)*"))?$'
+)
+
+
+def render_graph(graph: Graph) -> str:
+    """The graph as text; `parse_graph` gives the same graph back."""
+    lines = [f"graph {json.dumps(graph.name)}{_render_execution(graph.execution)} {{"]
+    for value in graph.values.values():
+        if value.role is not Role.ACTIVATION:
+            lines.append(f"  {value.role.value} {_render_value(value)}")
+    lines += [f"  {_render_op(graph, op)}" for op in graph.ops]
+    lines += [f"  output %{name}" for name in graph.outputs]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def parse_graph(text: str) -> Graph:
+    """The graph that `render_graph` printed; GraphError names a bad line."""
+    lines = _numbered_lines(text)
+    number, first = next(lines, (1, ""))
+    head = _match(_HEAD, first, number, 'graph "name" {')
+    values: dict[str, Value] = {}
+    ops: list[Op] = []
+    outputs: list[str] = []
+    for number, line in lines:
+        if line == "}":
+            break
+        if line.startswith("output %"):
+            outputs.append(line.removeprefix("output %"))
+        elif given := _GIVEN.match(line):
+            value = _parse_value(given["rest"], Role(given["role"]), number)
+            values[value.name] = value
+        else:
+            op, results = _parse_op(line, number)
+            ops.append(op)
+            values.update((v.name, v) for v in results)
+    else:
+        raise GraphError("the graph has no closing brace.", where=f"line {number}")
+    execution = _parse_execution(head["execution"], 1)
+    name = json.loads(head["name"])
+    return Graph(name, values, tuple(ops), tuple(outputs), execution)
+
+
+def _render_execution(execution: Execution) -> str:
+    default = Execution()
+    parts: list[str] = []
+    for item in fields(Execution):
+        value = getattr(execution, item.name)
+        if value != getattr(default, item.name):
+            text = value.value if isinstance(value, enum.Enum) else int(value)
+            parts.append(f" {item.name}={text}")
+    return "".join(parts)
+
+
+def _parse_execution(text: str, number: int) -> Execution:
+    known = {item.name for item in fields(Execution)}
+    settings: dict[str, Any] = {}
+    for part in text.split():
+        key, _, value = part.partition("=")
+        if key not in known:
+            raise GraphError(f"unknown setting {key!r}.", where=f"line {number}")
+        settings[key] = int(value) if value.isdigit() else Strategy(value)
+    if "recompute" in settings:
+        settings["recompute"] = bool(settings["recompute"])
+    return Execution(**settings)
+
+
+def _render_value(value: Value) -> str:
+    shares = f" shares %{value.storage}" if value.storage else ""
+    return f"%{value.name} : {value.type}{shares}"
+
+
+def _parse_value(text: str, role: Role, number: int) -> Value:
+    found = _match(_RESULT, text, number, "%name : f32[2,3]")
+    try:
+        dtype = DType(found["dtype"])
+    except ValueError:
+        what = f"there is no element type {found['dtype']!r}."
+        raise GraphError(what, where=f"line {number}") from None
+    shape = tuple(int(dim) for dim in found["shape"].split(",") if dim)
+    return Value(found["name"], TensorType(dtype, shape), role, found["storage"] or "")
+
+
+def _render_op(graph: Graph, op: Op) -> str:
+    results = " ; ".join(_render_value(graph.values[name]) for name in op.outputs)
+    sources = ", ".join(f"%{name}" for name in op.inputs)
+    attrs = f" {json.dumps(dict(sorted(op.attrs.items())))}" if op.attrs else ""
+    module = f" in {json.dumps(op.module)}" if op.module else ""
+    line = f" at {json.dumps(op.line)}" if op.line else ""
+    place = f"{op.phase.value} chip={op.chip} stage={op.stage}{module}{line}"
+    typed = f" : {results}" if results else ""
+    return f"{op.kind} %{op.name}{typed} = ({sources}){attrs} {place}"
+
+
+def _parse_op(line: str, number: int) -> tuple[Op, list[Value]]:
+    found = _match(_OP, line, number, "kind %name : %result : f32[2] = (%x) forward")
+    parts = (found["results"] or "").split(" ; ")
+    results = [_parse_value(p, Role.ACTIVATION, number) for p in parts if p]
+    attrs = {k: _as_attr(v) for k, v in json.loads(found["attrs"] or "{}").items()}
+    op = Op(
+        name=found["name"],
+        kind=found["kind"],
+        inputs=tuple(n.removeprefix("%") for n in found["inputs"].split(", ") if n),
+        outputs=tuple(v.name for v in results),
+        attrs=attrs,
+        phase=Phase(found["phase"]),
+        chip=int(found["chip"]),
+        stage=int(found["stage"]),
+        module=json.loads(found["module"] or '""'),
+        line=json.loads(found["line"] or '""'),
+    )
+    return op, results
+
+
+def _as_attr(value: Any) -> Attr:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if stripped := line.strip():
+            yield number, stripped
+
+
+def _match(
+    pattern: re.Pattern[str], line: str, number: int, form: str
+) -> re.Match[str]:
+    found = pattern.match(line)
+    if found is None:
+        what = f"cannot read {line!r}; expected the form `{form}`."
+        raise GraphError(what, where=f"line {number}")
+    return found

@@ -1,0 +1,20 @@
+"""Placement: passes that turn what the user wrote into what the chips run."""
+
+from popple.place.accumulate_gradients import AccumulateGradients
+from popple.place.passes import Pass, run_passes
+from popple.place.pipeline import Pipeline
+from popple.place.repeat import RepeatOnDevice
+from popple.place.replicate import Replicate
+from popple.place.shard import Shard
+from popple.place.update_weights import UpdateWeights
+
+__all__ = [
+    "AccumulateGradients",
+    "Pass",
+    "Pipeline",
+    "RepeatOnDevice",
+    "Replicate",
+    "Shard",
+    "UpdateWeights",
+    "run_passes",
+]

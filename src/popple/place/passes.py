@@ -1,0 +1,30 @@
+"""What a pass is, and how a list of them runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from popple.graph import Graph, verify
+
+
+class Pass(Protocol):
+    """Graph to Graph: valid in, valid out. A frozen dataclass whose fields are options."""
+
+    def apply(self, graph: Graph) -> Graph:
+        """The changed graph."""
+        ...
+
+
+def run_passes(
+    graph: Graph,
+    passes: Iterable[Pass],
+    after: Callable[[Pass, Graph], None] = lambda done, graph: None,
+) -> Graph:
+    """Apply passes in order, verifying after each; `after` sees every result."""
+    verify(graph)
+    for each in passes:
+        graph = each.apply(graph)
+        verify(graph)
+        after(each, graph)
+    return graph

@@ -1,0 +1,138 @@
+"""Recomputation: backward stages redo the forward work of their stage.
+
+Only what enters a stage is then kept for the backward pass; everything made inside it
+is computed again when the backward stage needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from popple.graph import Graph, Op, Phase, Role, Value
+from popple.place.shard import with_inputs
+
+_SUFFIX = ".again"
+
+
+def recompute_stages(graph: Graph, num_forward: int) -> Graph:
+    """Redo forward ops in the mirrored backward stage, except in the last stage."""
+    made = {
+        name: op
+        for op in graph.ops
+        if op.phase is Phase.FORWARD and op.stage < num_forward - 1
+        for name in op.outputs
+    }
+    wanted = {
+        name
+        for op in graph.ops
+        if op.phase is Phase.BACKWARD
+        for name in op.inputs
+        if name in made and _mirrors(op, made[name], num_forward)
+    }
+    again = _needed_ops(graph, made, wanted)
+    clones, values = _clones(graph, again, num_forward)
+    readers: list[Op] = []
+    for op in graph.ops:
+        reader, shared = _redirected(graph, op, made, again, num_forward)
+        readers.append(reader)
+        values += shared.values()
+    execution = replace(graph.execution, recompute=True)
+    result = graph.with_ops(_merged(readers, clones), values)
+    return replace(result, execution=execution)
+
+
+def _mirrors(op: Op, source: Op, num_forward: int) -> bool:
+    return op.stage == 2 * num_forward - 2 - source.stage
+
+
+def _needed_ops(
+    graph: Graph, made: dict[str, Op], wanted: set[str]
+) -> dict[str, Op]:
+    """Ops to redo by name: those that make wanted values out of what enters a stage."""
+    again: dict[str, Op] = {}
+    waiting = list(wanted)
+    while waiting:
+        name = waiting.pop()
+        source = made[name]
+        if source.name in again:
+            continue
+        again[source.name] = source
+        waiting += [
+            n for n in source.inputs if n in made and made[n].stage == source.stage
+        ]
+        waiting += [
+            root
+            for out in source.outputs
+            if (root := graph.values[out].storage) in made
+        ]
+    return again
+
+
+def _clones(
+    graph: Graph, again: dict[str, Op], num_forward: int
+) -> tuple[dict[int, list[Op]], list[Value]]:
+    """The ops to redo, by backward stage, and the values they make."""
+    names: dict[int, set[str]] = {}  # what each stage makes again
+    for op in again.values():
+        names.setdefault(op.stage, set()).update(op.outputs)
+    clones: dict[int, list[Op]] = {}
+    values: list[Value] = []
+    for op in graph.ops:
+        if op.name not in again:
+            continue
+        stage = 2 * num_forward - 2 - op.stage
+        own = names[op.stage]
+        outputs = tuple(f"{name}{_SUFFIX}" for name in op.outputs)
+        clone = replace(
+            op,
+            name=f"{op.name}{_SUFFIX}",
+            inputs=tuple(_renamed(name, own) for name in op.inputs),
+            outputs=outputs,
+            phase=Phase.BACKWARD,
+            stage=stage,
+        )
+        clones.setdefault(stage, []).append(clone)
+        values += [_cloned_value(graph.values[n], own, graph) for n in op.outputs]
+    return clones, values
+
+
+def _renamed(name: str, names: set[str]) -> str:
+    return f"{name}{_SUFFIX}" if name in names else name
+
+
+def _cloned_value(value: Value, names: set[str], graph: Graph) -> Value:
+    """A value made again; it must not overwrite a state a second time."""
+    storage = value.storage
+    if storage and graph.values[graph.root(storage)].role is Role.STATE:
+        storage = ""
+    return replace(
+        value, name=f"{value.name}{_SUFFIX}", storage=_renamed(storage, names)
+    )
+
+
+def _redirected(
+    graph: Graph, op: Op, made: dict[str, Op], again: dict[str, Op], num_forward: int
+) -> tuple[Op, dict[str, Value]]:
+    """A backward op reading what its own stage computed again."""
+    if op.phase is not Phase.BACKWARD:
+        return op, {}
+    renamed = {
+        name: f"{name}{_SUFFIX}"
+        for name in op.inputs
+        if name in made
+        and made[name].name in again
+        and _mirrors(op, made[name], num_forward)
+    }
+    return with_inputs(graph, op, renamed)
+
+
+def _merged(readers: list[Op], clones: dict[int, list[Op]]) -> list[Op]:
+    """Redone ops stand before the first backward op of their stage."""
+    result: list[Op] = []
+    placed: set[int] = set()
+    for op in readers:
+        if op.phase is Phase.BACKWARD and op.stage not in placed:
+            placed.add(op.stage)
+            result += clones.get(op.stage, [])
+        result.append(op)
+    return result

@@ -1,0 +1,72 @@
+"""Append the optimiser: one update op for each weight that has a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from popple.graph import DType, Graph, Op, Phase, Role, TensorType, Value
+
+
+@dataclass(frozen=True)
+class UpdateWeights:
+    """Adds `kind` ops with `num_states` state tensors for each weight.
+
+    `gradients` maps weights to gradient values. The op of a weight stands where the
+    weight is first used. State has the element type `state_dtype`.
+    """
+
+    kind: str
+    num_states: int
+    gradients: Mapping[str, str]
+    state_dtype: DType = DType.F32
+
+    def apply(self, graph: Graph) -> Graph:
+        """The graph with its update phase."""
+        homes = _first_places(graph)
+        values: list[Value] = []
+        ops: list[Op] = []
+        for weight, gradient in self.gradients.items():
+            states = self._states(graph, weight)
+            op, results = self._update(graph, weight, gradient, states)
+            values += [*states, *results]
+            ops.append(op.with_place(*homes.get(weight, (0, 0))))
+        return graph.with_ops([*graph.ops, *ops], values)
+
+    def _states(self, graph: Graph, weight: str) -> list[Value]:
+        shape = graph.type_of(weight).shape
+        return [
+            Value(
+                f"{weight}.state{index}",
+                TensorType(self.state_dtype, shape),
+                Role.STATE,
+            )
+            for index in range(self.num_states)
+        ]
+
+    def _update(
+        self, graph: Graph, weight: str, gradient: str, states: list[Value]
+    ) -> tuple[Op, list[Value]]:
+        owned = [graph.values[weight], *states]
+        results = [
+            Value(f"{value.name}.updated", value.type, storage=value.name)
+            for value in owned
+        ]
+        op = Op(
+            name=f"{weight}.update",
+            kind=self.kind,
+            inputs=(weight, gradient, *(state.name for state in states)),
+            outputs=tuple(result.name for result in results),
+            phase=Phase.UPDATE,
+            module=weight.rpartition(".")[0],
+        )
+        return op, results
+
+
+def _first_places(graph: Graph) -> dict[str, tuple[int, int]]:
+    """(chip, stage) of the first op that reads each weight."""
+    places: dict[str, tuple[int, int]] = {}
+    for op in graph.ops:
+        for name in op.inputs:
+            places.setdefault(graph.root(name), (op.chip, op.stage))
+    return places

@@ -1,0 +1,72 @@
+"""Program: steps over tile-mapped variables, what the machine runs."""
+
+from popple.program.program import Program
+from popple.program.steps import (
+    Call,
+    Direction,
+    Exchange,
+    Execute,
+    GlobalExchange,
+    If,
+    Leaf,
+    Parallel,
+    Repeat,
+    RepeatWhile,
+    Sequence,
+    Step,
+    StreamCopy,
+    Switch,
+    Sync,
+    SyncKind,
+    WriteUndef,
+)
+from popple.program.tiles import (
+    Run,
+    TileVector,
+    add_all,
+    aligned_runs,
+    combine,
+    maximum_of,
+)
+from popple.program.variables import Category, Variable
+from popple.program.vertices import (
+    Codelet,
+    ComputeSet,
+    Thread,
+    VertexGroup,
+    worker_cycles,
+)
+
+__all__ = [
+    "Call",
+    "Category",
+    "Codelet",
+    "ComputeSet",
+    "Direction",
+    "Exchange",
+    "Execute",
+    "GlobalExchange",
+    "If",
+    "Leaf",
+    "Parallel",
+    "Program",
+    "Repeat",
+    "RepeatWhile",
+    "Run",
+    "Sequence",
+    "Step",
+    "StreamCopy",
+    "Switch",
+    "Sync",
+    "SyncKind",
+    "Thread",
+    "TileVector",
+    "Variable",
+    "VertexGroup",
+    "WriteUndef",
+    "add_all",
+    "aligned_runs",
+    "combine",
+    "maximum_of",
+    "worker_cycles",
+]

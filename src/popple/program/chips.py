@@ -1,0 +1,79 @@
+"""Tile vectors seen chip by chip: totals, largest values, and who takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from popple.program.parts import children_of, traffic_of
+from popple.program.program import Program
+from popple.program.steps import Call, GlobalExchange, Step
+from popple.program.tiles import TileVector
+
+
+def chip_runs(
+    vector: TileVector, tiles_per_chip: int
+) -> Iterator[tuple[int, int, int]]:
+    """(chip, number of tiles, value) of every run, cut where a chip ends."""
+    first = 0
+    for count, value in vector.runs:
+        stop = first + count
+        while first < stop:
+            chip = first // tiles_per_chip
+            end = min(stop, (chip + 1) * tiles_per_chip)
+            yield chip, end - first, value
+            first = end
+
+
+def chip_totals(
+    vector: TileVector, num_chips: int, tiles_per_chip: int
+) -> tuple[int, ...]:
+    """Sum over the tiles of each chip."""
+    if num_chips == 1:
+        return (vector.total,)
+    totals = [0] * num_chips
+    for chip, count, value in chip_runs(vector, tiles_per_chip):
+        totals[chip] += count * value
+    return tuple(totals)
+
+
+def chip_maxima(
+    vector: TileVector, num_chips: int, tiles_per_chip: int
+) -> tuple[int, ...]:
+    """Largest value on each chip, at least 0."""
+    if num_chips == 1:
+        return (vector.maximum,)
+    maxima = [0] * num_chips
+    for chip, _, value in chip_runs(vector, tiles_per_chip):
+        maxima[chip] = max(maxima[chip], value)
+    return tuple(maxima)
+
+
+class ChipFinder:
+    """Which chips the steps of one program touch; every step is looked at once.
+
+    A bare Sync or WriteUndef touches none. Calls must resolve and must not recurse.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        # Steps are told apart by identity: the program keeps them alive, and
+        # comparing large vectors would cost more than it saves.
+        self._found: dict[int, frozenset[int]] = {}
+
+    def chips_of(self, step: Step) -> frozenset[int]:
+        """The chips on which a step or anything inside it has work."""
+        if (known := self._found.get(id(step))) is None:
+            known = self._found[id(step)] = self._look(step)
+        return known
+
+    def _look(self, step: Step) -> frozenset[int]:
+        if isinstance(step, Call):
+            return self.chips_of(self._program.functions[step.function])
+        chips = {chip for child in children_of(step) for chip in self.chips_of(child)}
+        for vector in traffic_of(step):
+            runs = chip_runs(vector, self._program.tiles_per_chip)
+            chips.update(chip for chip, _, value in runs if value)
+        if isinstance(step, GlobalExchange):
+            for source, destination, _ in step.flows:
+                chips.update((source, destination))
+        return frozenset(chips)

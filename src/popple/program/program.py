@@ -1,0 +1,29 @@
+"""Program: what the machine runs. Steps over tile-mapped variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from popple.program.steps import Step
+from popple.program.variables import Variable
+
+
+@dataclass(frozen=True)
+class Program:
+    """The steps of one run of one replica, its functions and its variables.
+
+    `tiles_per_chip` times `num_chips` is the length of every tile vector in it.
+    """
+
+    name: str
+    num_chips: int
+    tiles_per_chip: int
+    variables: Mapping[str, Variable]
+    main: Step
+    functions: Mapping[str, Step] = field(default_factory=dict[str, Step])
+
+    @property
+    def num_tiles(self) -> int:
+        """Tiles of all chips of the replica."""
+        return self.num_chips * self.tiles_per_chip
