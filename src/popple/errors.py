@@ -8,6 +8,7 @@
     |- PlanError         an op cannot be planned on the target
     |- ProgramError      a Program breaks a rule of `program.verify`
     |- ReportError       a report is missing, corrupt or of an unknown format
+    |- ArithmeticTrap    an operator overflowed or made a NaN, and that was to stop it
     |- DeviceError       a device does not exist or is held by someone else
     `- UsageError        a command line or an option makes no sense
 
@@ -62,6 +63,10 @@ class ProgramError(PoppleError):
 
 class ReportError(PoppleError):
     """A report is missing, corrupt or of an unknown format."""
+
+
+class ArithmeticTrap(PoppleError):
+    """An operator overflowed or made a NaN, and that was to stop the run."""
 
 
 class DeviceError(PoppleError):

@@ -1,8 +1,23 @@
 """Program: steps over tile-mapped variables, what the machine runs."""
 
+from popple.program.build import PlacedVertex, linear_mapping, vertex_groups
+from popple.program.chips import ChipFinder, chip_maxima, chip_runs, chip_totals
+from popple.program.numbering import (
+    MAIN,
+    NumberedStep,
+    Numbering,
+    call_order,
+    child_ids,
+    number_steps,
+    root_ids,
+)
+from popple.program.parse import parse_program
+from popple.program.parts import accesses_of, children_of, label_of, traffic_of
 from popple.program.program import Program
+from popple.program.render import render_program
 from popple.program.steps import (
     Call,
+    Control,
     Direction,
     Exchange,
     Execute,
@@ -22,6 +37,7 @@ from popple.program.steps import (
 )
 from popple.program.tiles import (
     Run,
+    TileSum,
     TileVector,
     add_all,
     aligned_runs,
@@ -29,6 +45,7 @@ from popple.program.tiles import (
     maximum_of,
 )
 from popple.program.variables import Category, Variable
+from popple.program.verify import verify
 from popple.program.vertices import (
     Codelet,
     ComputeSet,
@@ -38,17 +55,23 @@ from popple.program.vertices import (
 )
 
 __all__ = [
+    "MAIN",
     "Call",
     "Category",
+    "ChipFinder",
     "Codelet",
     "ComputeSet",
+    "Control",
     "Direction",
     "Exchange",
     "Execute",
     "GlobalExchange",
     "If",
     "Leaf",
+    "NumberedStep",
+    "Numbering",
     "Parallel",
+    "PlacedVertex",
     "Program",
     "Repeat",
     "RepeatWhile",
@@ -60,13 +83,30 @@ __all__ = [
     "Sync",
     "SyncKind",
     "Thread",
+    "TileSum",
     "TileVector",
     "Variable",
     "VertexGroup",
     "WriteUndef",
+    "accesses_of",
     "add_all",
     "aligned_runs",
+    "call_order",
+    "child_ids",
+    "children_of",
+    "chip_maxima",
+    "chip_runs",
+    "chip_totals",
     "combine",
+    "label_of",
+    "linear_mapping",
     "maximum_of",
+    "number_steps",
+    "parse_program",
+    "render_program",
+    "root_ids",
+    "traffic_of",
+    "verify",
+    "vertex_groups",
     "worker_cycles",
 ]

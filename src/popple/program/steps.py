@@ -187,4 +187,5 @@ class Call:
 
 
 Leaf: TypeAlias = Execute | Exchange | GlobalExchange | StreamCopy | Sync | WriteUndef
-Step: TypeAlias = Leaf | Sequence | Parallel | Repeat | RepeatWhile | If | Switch | Call
+Control: TypeAlias = Sequence | Parallel | Repeat | RepeatWhile | If | Switch | Call
+Step: TypeAlias = Leaf | Control

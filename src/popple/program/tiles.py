@@ -143,6 +143,10 @@ class TileVector:
         """Every value times `factor`."""
         return self.map(lambda value: value * factor)
 
+    def presence(self) -> TileVector:
+        """1 on tiles whose value is not 0, else 0."""
+        return self.map(lambda value: 1 if value else 0)
+
     def plus_at(self, tile: int, amount: int) -> TileVector:
         """A copy with `amount` added on one tile."""
         bump = [(tile, 0), (1, amount), (len(self) - tile - 1, 0)]
@@ -188,28 +192,39 @@ def combine(
 
 def aligned_runs(vectors: Sequence[TileVector]) -> Iterable[Sequence[int]]:
     """Rows [count, value of each vector] over the common refinement of all runs."""
-    counts = [[count for count, _ in vector.runs] for vector in vectors]
-    if all(other == counts[0] for other in counts[1:]):
-        # Most vectors of a step are cut alike: their runs need no refinement.
-        columns = [[value for _, value in vector.runs] for vector in vectors]
-        return list(zip(counts[0], *columns, strict=True))
-    sizes = sorted({sum(each) for each in counts})
-    if len(sizes) != 1:
-        raise ProgramError(f"vectors over {sizes} tiles do not combine.")
+    first = vectors[0]
+    others = [vector for vector in vectors if vector.runs is not first.runs]
+    if len(first.runs) == 1 and all(len(vector.runs) == 1 for vector in others):
+        _check_sizes(vectors)
+        return [(first.runs[0][0], *(vector.runs[0][1] for vector in vectors))]
+    if not others:
+        width = len(vectors)
+        return [(count, *(value,) * width) for count, value in first.runs]
     return _refined_runs(vectors)
 
 
-def _refined_runs(vectors: Sequence[TileVector]) -> Iterable[Sequence[int]]:
-    position = [0] * len(vectors)
-    left = [vector.runs[0][0] if vector.runs else 0 for vector in vectors]
-    while all(left):
-        step = min(left)
-        yield [step, *(v.runs[i][1] for v, i in zip(vectors, position, strict=True))]
-        for index, vector in enumerate(vectors):
-            left[index] -= step
-            if left[index] == 0 and position[index] + 1 < len(vector.runs):
-                position[index] += 1
-                left[index] = vector.runs[position[index]][0]
+def _refined_runs(vectors: Sequence[TileVector]) -> list[list[int]]:
+    ends = {0}
+    for vector in vectors:
+        ends.update(itertools.accumulate(count for count, _ in vector.runs))
+    _check_sizes(vectors)
+    rows = [[stop - start] for start, stop in itertools.pairwise(sorted(ends))]
+    for vector in vectors:
+        index, left = 0, 0
+        for count, value in vector.runs:
+            left += count
+            while left > 0:
+                row = rows[index]
+                row.append(value)
+                left -= row[0]
+                index += 1
+    return rows
+
+
+def _check_sizes(vectors: Sequence[TileVector]) -> None:
+    sizes = sorted({len(vector) for vector in vectors})
+    if len(sizes) > 1:
+        raise ProgramError(f"vectors over {sizes} tiles do not combine.")
 
 
 class TileSum:

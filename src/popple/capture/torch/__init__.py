@@ -5,10 +5,12 @@
 """
 
 from popple.capture.torch.lower import LoweredStep, LowerRequest, lower_step
+from popple.capture.torch.tags import Tag
 from popple.capture.torch.trace import (
     ActiveTrace,
     TracedStep,
     TraceRequest,
+    overwritten_arguments,
     trace_step,
 )
 
@@ -16,8 +18,10 @@ __all__ = [
     "ActiveTrace",
     "LowerRequest",
     "LoweredStep",
+    "Tag",
     "TraceRequest",
     "TracedStep",
     "lower_step",
+    "overwritten_arguments",
     "trace_step",
 ]

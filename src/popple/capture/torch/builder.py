@@ -172,8 +172,9 @@ class NodeContext:
             source if isinstance(source, str) else self.builder.name_of(source)
             for source in inputs
         )
+        scope = f"{self.tag.module}/" if self.tag.module else ""
         op = Op(
-            name=f"{self.node.name}{suffix}",
+            name=f"{scope}{self.node.name}{suffix}",
             kind=kind,
             inputs=names,
             outputs=(),

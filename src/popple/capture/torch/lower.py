@@ -7,7 +7,7 @@ Lowering. An operator without an entry becomes a `generic` op that carries its n
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,8 @@ from popple.capture.torch.tags import TAG, Tag
 from popple.capture.torch.trace import TracedStep
 from popple.graph import Graph, Phase, Role, Value
 
-Place = Callable[[object | None], tuple[int, int]]
-"""(chip, stage) of a block, as the front end's execution strategy decides."""
+Place = Callable[[Tag], tuple[int, int]]
+"""(chip, stage) of a tagged op, as the front end's execution strategy decides."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ def _place_of(
     last lies, which in the backward pass is the earliest stage.
     """
     if tag.block is not None or tag.phase is Phase.FORWARD:
-        return place(tag.block)
+        return place(tag)
     places = [builder.place_of(source) for source in node.all_input_nodes]
     known = [found for found in places if found is not None]
-    return min(known, key=lambda found: found[1]) if known else place(None)
+    return min(known, key=lambda found: found[1]) if known else place(tag)
 
 
 def _output_arguments(output: Node) -> list[Any]:
@@ -150,8 +150,3 @@ def _with_whole_storage(
             storage = everything[storage].storage
         result[name] = replace(value, storage=storage)
     return result
-
-
-def op_kinds(graph: Graph) -> Iterable[str]:
-    """The kinds of op in the graph, each once."""
-    return sorted({op.kind for op in graph.ops})

@@ -15,15 +15,18 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.tags import Tagger
-from popple.errors import CaptureError
 
 Bind = Callable[[Sequence[Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
 """Rebuilds the arguments of forward, (args, kwargs), from flat input tensors."""
+
+
+def _tensors_of(outputs: Any) -> list[Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, Tensor)]
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class TraceRequest:
 
     `trainable` names the parameters to differentiate; None asks for inference.
     `default_block` is the placement of ops before the first block. The listener is
-    told the running trace so that blocks and losses can be announced to it.
+    told the running trace so that blocks and losses can be announced to it. `flatten`
+    lists the tensors of what forward returns.
     """
 
     module: nn.Module
@@ -43,6 +47,7 @@ class TraceRequest:
     trainable: tuple[str, ...] | None = None
     default_block: object | None = None
     listener: Callable[[ActiveTrace], Any] = field(default=lambda trace: None)
+    flatten: Callable[[Any], Sequence[Tensor]] = field(default=_tensors_of)
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,8 @@ class TracedStep:
 
     The graph module takes parameters, buffers and inputs, in that order, as one flat
     argument list; it returns the tensors of the output followed by one gradient (or
-    None) per trainable parameter. `output_spec` rebuilds what forward returned from
-    tensors; `constants` are the leaves of it that were no tensors.
+    None) per trainable parameter. `example` is what forward returned while tracing,
+    for its structure.
     """
 
     graph_module: GraphModule
@@ -76,49 +81,27 @@ class TracedStep:
     buffers: tuple[str, ...]
     num_inputs: int
     trainable: tuple[str, ...]
-    output_spec: pytree.TreeSpec
-    constants: Mapping[int, Any]
     num_outputs: int
-
-    def unflatten(self, tensors: Sequence[Any]) -> Any:
-        """What forward returned, with these tensors in place of the traced ones."""
-        supply = iter(tensors)
-        leaves = [
-            self.constants[i] if i in self.constants else next(supply)
-            for i in range(self.output_spec.num_leaves)
-        ]
-        return pytree.tree_unflatten(leaves, self.output_spec)
+    example: Any
 
 
-class _Recorder:
-    """What the traced function learns besides the graph: the output's structure."""
+@dataclass
+class _Seen:
+    """What tracing learns besides the graph: what forward returned."""
 
-    def __init__(self) -> None:
-        self.spec: pytree.TreeSpec | None = None
-        self.constants: dict[int, Any] = {}
-        self.num_outputs = 0
-
-    def split(self, outputs: Any) -> list[Tensor]:
-        leaves, self.spec = pytree.tree_flatten(outputs)
-        tensors: list[Tensor] = []
-        for index, leaf in enumerate(leaves):
-            if isinstance(leaf, Tensor):
-                tensors.append(leaf)
-            else:
-                self.constants[index] = leaf
-        self.num_outputs = len(tensors)
-        return tensors
+    example: Any = None
+    num_outputs: int = 0
 
 
 def trace_step(request: TraceRequest) -> TracedStep:
     """Trace one micro-batch: forward, and backward if training is asked for."""
-    recorder = _Recorder()
+    seen = _Seen()
     names = (*request.parameters, *request.buffers)
     paths = {id(m): path for path, m in request.module.named_modules() if path}
 
     def step(*flat: Tensor) -> list[Tensor | None]:
         state = dict(zip(names, flat, strict=False))
-        return _run_step(request, recorder, state, flat[len(names) :], paths)
+        return _run_step(request, seen, state, flat[len(names) :], paths)
 
     examples = [
         *request.parameters.values(),
@@ -128,23 +111,20 @@ def trace_step(request: TraceRequest) -> TracedStep:
     traced = make_fx(
         step, tracing_mode="fake", record_module_stack=False, _allow_non_fake_inputs=True
     )(*[tensor.detach() for tensor in examples])
-    if recorder.spec is None:
-        raise CaptureError("the traced step never ran.")
     return TracedStep(
         graph_module=traced,
         parameters=tuple(request.parameters),
         buffers=tuple(request.buffers),
         num_inputs=len(request.inputs),
         trainable=request.trainable or (),
-        output_spec=recorder.spec,
-        constants=recorder.constants,
-        num_outputs=recorder.num_outputs,
+        num_outputs=seen.num_outputs,
+        example=seen.example,
     )
 
 
 def _run_step(
     request: TraceRequest,
-    recorder: _Recorder,
+    seen: _Seen,
     state: dict[str, Tensor],
     inputs: Sequence[Tensor],
     paths: dict[int, str],
@@ -158,11 +138,12 @@ def _run_step(
         with losses:
             request.listener(trace)
             args, kwargs = request.bind(inputs)
-            outputs = functional_call(request.module, state, args, kwargs)
-        tensors = recorder.split(outputs)
+            seen.example = functional_call(request.module, state, args, kwargs)
         gradients: list[Tensor | None] = []
         if is_training:
             gradients = _differentiate(losses.final_loss(), weights, tagger)
+    tensors = request.flatten(seen.example)
+    seen.num_outputs = len(tensors)
     return [*(tensor.detach() for tensor in tensors), *gradients]
 
 
@@ -175,3 +156,24 @@ def _differentiate(
     seed = torch.ones_like(loss)
     return list(torch.autograd.grad(loss, weights, seed, allow_unused=True))
 
+
+def overwritten_arguments(traced: GraphModule) -> list[int]:
+    """Positions of the arguments that running the graph overwrites."""
+    owners = {
+        _storage(node): index
+        for index, node in enumerate(traced.graph.find_nodes(op="placeholder"))
+    }
+    found: set[int] = set()
+    for node in traced.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or schema is None or not schema.is_mutable:
+            continue
+        for argument, declared in zip(node.args, schema.arguments, strict=False):
+            info = declared.alias_info
+            if isinstance(argument, Node) and info is not None and info.is_write:
+                found.add(owners.get(_storage(argument), -1))
+    return sorted(found - {-1})
+
+
+def _storage(node: Node) -> int:
+    return node.meta["val"].untyped_storage()._cdata

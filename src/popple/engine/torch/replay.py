@@ -17,6 +17,8 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.graph import CodeGen
 
+from popple.engine.torch.checks import FloatingPointChecks
+
 _BOOKKEEPING = frozenset(
     {
         torch.ops.aten.detach.default,
@@ -40,6 +42,15 @@ class Replay:
     def __call__(self, arguments: Sequence[Tensor]) -> Sequence[Any]:
         """Run once; overwrites arguments that the step overwrites."""
         return self.function(*arguments)
+
+    def with_checks(self) -> Replay:
+        """A Replay that stops at the first operator that makes an inf or a NaN."""
+
+        def checked(*arguments: Tensor) -> Sequence[Any]:
+            with FloatingPointChecks():
+                return self.function(*arguments)
+
+        return Replay(checked, self.shared_outputs)
 
 
 def build_replay(traced: GraphModule) -> Replay:

@@ -1,28 +1,9 @@
-"""The text form of a Program: printing and parsing, each the inverse of the other.
-
-    program "demo" chips=1 tiles=1472 {
-      variable "x" [1400x24, 72x0]
-      variable "w" [1472x8] category="constant" always_live
-      function "layer" {
-        execute "fc/Convolve" reads=["x", "w"] writes=["y"] op="fc" {
-          vertices "Dot" multi count=[1472x1] cycles=[1472x120] code=64 state=16
-        }
-      }
-      main {
-        repeat 3 {
-          call "layer"
-        }
-      }
-    }
-
-`[1400x24, 72x0]` is 24 on 1400 tiles, then 0 on 72. What has its default value is left
-out.
-"""
+"""From the text of `render_program` back to the Program."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from popple.errors import suggest
 from popple.program.program import Program
@@ -45,22 +26,11 @@ from popple.program.steps import (
     WriteUndef,
 )
 from popple.program.syntax import Statement, parse_statement
-from popple.program.tiles import TileVector
 from popple.program.variables import Category, Variable
 from popple.program.vertices import Codelet, ComputeSet, Thread, VertexGroup
 
-
-def render_program(program: Program) -> str:
-    """The program as text; `parse_program` gives the same program back."""
-    lines = [
-        f"program {_quote(program.name)} chips={program.num_chips} "
-        f"tiles={program.tiles_per_chip} {{"
-    ]
-    lines += [f"  {_variable_line(v)}" for v in program.variables.values()]
-    for name, body in program.functions.items():
-        lines += _indented(_block(f"function {_quote(name)}", _step_lines(body)))
-    lines += _indented(_block("main", _step_lines(program.main)))
-    return "\n".join([*lines, "}"]) + "\n"
+_T = TypeVar("_T")
+_USES = ("reads", "writes", "op")
 
 
 def parse_program(text: str) -> Program:
@@ -87,21 +57,7 @@ def parse_program(text: str) -> Program:
     if main is None:
         root.fail("has no main")
     num_chips, tiles_per_chip = root.integer("chips"), root.integer("tiles")
-    return Program(
-        root.text(0), num_chips, tiles_per_chip, variables, main, functions
-    )
-
-
-def _variable_line(variable: Variable) -> str:
-    is_plain = variable.category is Category.VARIABLE
-    return _line(
-        "variable",
-        _quote(variable.name),
-        _vector(variable.bytes_by_tile),
-        "" if is_plain else f"category={_quote(variable.category.value)}",
-        "always_live" if variable.is_always_live else "",
-        "interleaved" if variable.is_interleaved else "",
-    )
+    return Program(root.text(0), num_chips, tiles_per_chip, variables, main, functions)
 
 
 def _parse_variable(part: Statement) -> Variable:
@@ -114,100 +70,6 @@ def _parse_variable(part: Statement) -> Variable:
         "always_live" in part.flags,
         "interleaved" in part.flags,
     )
-
-
-def _step_lines(step: Step) -> list[str]:
-    if isinstance(step, Sequence):
-        return _block(_head("sequence", step.name), _lines_of(step.steps))
-    if isinstance(step, Parallel):
-        return _block(_head("parallel", step.name), _lines_of(step.branches))
-    if isinstance(step, Repeat):
-        return _block(_head(f"repeat {step.count}", step.name), _step_lines(step.body))
-    if isinstance(step, RepeatWhile | If | Switch):
-        return _choice_lines(step)
-    if isinstance(step, Execute):
-        groups = map(_vertices_line, step.compute_set.vertices)
-        head = _line("execute", _quote(step.compute_set.name), *_uses(step))
-        return _block(head, groups)
-    return [_leaf_line(step)]
-
-
-def _choice_lines(step: RepeatWhile | If | Switch) -> list[str]:
-    if isinstance(step, RepeatWhile):
-        head = f"repeat_while {_quote(step.predicate)} expected={step.expected_count}"
-        arms = [("condition", step.condition), ("body", step.body)]
-    elif isinstance(step, If):
-        head = f"if {_quote(step.predicate)}"
-        arms = [("then", step.then), ("otherwise", step.otherwise)]
-    else:
-        head = f"switch {_quote(step.control)}"
-        arms = [(f"case {number}", case) for number, case in step.cases]
-        arms.append(("default", step.default))
-    inner = [line for word, arm in arms for line in _block(word, _step_lines(arm))]
-    return _block(_head(head, step.name), inner)
-
-
-def _leaf_line(
-    step: Exchange | GlobalExchange | StreamCopy | Sync | WriteUndef | Call,
-) -> str:
-    if isinstance(step, Sync):
-        return _line("sync", _quote(step.kind.value), _setting("op", step.op))
-    if isinstance(step, WriteUndef):
-        return _line("write_undef", _quote(step.variable), _setting("op", step.op))
-    if isinstance(step, Call):
-        return _line(
-            "call",
-            _quote(step.function),
-            _setting("label", step.label),
-            "" if step.stage == -1 else f"stage={step.stage}",
-            "" if step.micro_batch == -1 else f"micro_batch={step.micro_batch}",
-        )
-    return _line(*_transfer(step), *_uses(step))
-
-
-def _transfer(step: Exchange | GlobalExchange | StreamCopy) -> Iterator[str]:
-    if isinstance(step, StreamCopy):
-        yield f"stream_copy {_quote(step.name)}"
-        yield f"direction={_quote(step.direction.value)}"
-        yield f"bytes={_vector(step.bytes_by_tile)}"
-        yield "remote" if step.is_remote_buffer else ""
-        return
-    word = "exchange" if isinstance(step, Exchange) else "global_exchange"
-    yield f"{word} {_quote(step.name)}"
-    yield f"sent={_vector(step.sent_by_tile)}"
-    yield f"received={_vector(step.received_by_tile)}"
-    if isinstance(step, GlobalExchange):
-        flows = ", ".join(f"{a}->{b}:{num_bytes}" for a, b, num_bytes in step.flows)
-        yield f"flows=[{flows}]"
-        yield f"hops={step.num_hops}"
-        yield f"replicas={step.replicas}"
-        return
-    if step.messages_by_tile is not None:
-        yield f"messages={_vector(step.messages_by_tile)}"
-    yield "shared" if step.is_shared else ""
-
-
-def _vertices_line(group: VertexGroup) -> str:
-    codelet, flops = group.codelet, group.flops_by_tile
-    return _line(
-        "vertices",
-        _quote(codelet.name),
-        codelet.thread.value,
-        f"count={_vector(group.count_by_tile)}",
-        f"cycles={_vector(group.cycles_by_tile)}",
-        "" if flops is None else f"flops={_vector(flops)}",
-        f"edges={group.num_edges}",
-        f"code={codelet.code_bytes}",
-        f"state={codelet.state_bytes}",
-        _setting("source", codelet.source),
-    )
-
-
-def _uses(step: Execute | Exchange | GlobalExchange | StreamCopy) -> Iterator[str]:
-    for key, names in (("reads", step.reads), ("writes", step.writes)):
-        if names:
-            yield f"{key}=[{', '.join(map(_quote, names))}]"
-    yield _setting("op", step.op)
 
 
 def _parse_step(part: Statement) -> Step:
@@ -349,3 +211,30 @@ def _parse_sync(part: Statement) -> Sync:
 def _parse_write_undef(part: Statement) -> WriteUndef:
     part.expect(1, ["op"])
     return WriteUndef(part.text(0), part.text("op"))
+
+
+def _parse_uses(part: Statement) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    return part.texts("reads"), part.texts("writes"), part.text("op")
+
+
+def _choose(part: Statement, known: Mapping[str, _T], word: str) -> _T:
+    if word not in known:
+        part.fail(f"does not know {word!r}", suggest(word, known))
+    return known[word]
+
+
+_PARSERS: Mapping[str, Callable[[Statement], Step]] = {
+    "sequence": _parse_sequence,
+    "parallel": _parse_parallel,
+    "repeat": _parse_repeat,
+    "repeat_while": _parse_repeat_while,
+    "if": _parse_if,
+    "switch": _parse_switch,
+    "call": _parse_call,
+    "execute": _parse_execute,
+    "exchange": _parse_exchange,
+    "global_exchange": _parse_global_exchange,
+    "stream_copy": _parse_stream_copy,
+    "sync": _parse_sync,
+    "write_undef": _parse_write_undef,
+}

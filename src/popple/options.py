@@ -1,0 +1,43 @@
+"""What facades ask of the core: how a graph is repeated, placed and planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from popple.errors import UsageError
+from popple.graph import DType, Strategy
+from popple.plan import PlanOptions
+
+
+@dataclass(frozen=True)
+class UpdateOptions:
+    """The optimiser as the model sees it: kind of op and state per weight.
+
+    `gradients` maps each trained weight to the value that is its gradient.
+    """
+
+    kind: str
+    num_states: int
+    gradients: Mapping[str, str]
+    state_dtype: DType = DType.F32
+    accumulator_dtype: DType = DType.F32
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Everything that decides how a captured graph is modelled."""
+
+    strategy: Strategy = Strategy.SINGLE
+    accumulation: int = 1
+    replicas: int = 1
+    device_iterations: int = 1
+    micro_batch: int = 1
+    recompute: bool = True
+    update: UpdateOptions | None = None
+    plan: PlanOptions = field(default_factory=PlanOptions)
+
+    def __post_init__(self) -> None:
+        for name in ("accumulation", "replicas", "device_iterations", "micro_batch"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1.")

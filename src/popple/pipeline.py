@@ -1,0 +1,141 @@
+"""The flow of Popple as code: Graph -> Program -> Simulation -> Report.
+
+    capture gives a Graph
+      place    one graph with copies, rings, accumulators, collectives     run_passes
+      plan     one program over tile-mapped variables                      plan_graph
+      sim      cycles, memory, timeline                                    simulate
+      report   profile.pop and its companions                              write_report
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from popple import report
+from popple.graph import Graph, Strategy
+from popple.options import ModelOptions
+from popple.place import (
+    AccumulateGradients,
+    Pass,
+    Pipeline,
+    RepeatOnDevice,
+    Replicate,
+    Shard,
+    UpdateWeights,
+    run_passes,
+)
+from popple.plan import PlannedProgram, plan_graph
+from popple.program import Program
+from popple.program import verify as verify_program
+from popple.record import record
+from popple.sim import Simulation, simulate
+from popple.target import Target
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """Everything known about one run of a program on its target."""
+
+    graph: Graph
+    target: Target
+    options: ModelOptions
+    planned: PlannedProgram
+    simulation: Simulation
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def program(self) -> Program:
+        """What the machine runs."""
+        return self.planned.program
+
+    @property
+    def samples_per_second(self) -> float:
+        """Samples of all replicas per second of modelled time."""
+        return self.graph.execution.samples_per_run / self.simulation.seconds
+
+
+def model_graph(
+    graph: Graph,
+    target: Target,
+    options: ModelOptions | None = None,
+    progress: Progress = lambda stage: None,
+) -> Modelled:
+    """Place, plan and simulate a captured graph."""
+    options = options or ModelOptions()
+    clock = _Clock(progress)
+    clock.start("place")
+    placed = run_passes(graph, passes_of(options))
+    clock.start("plan")
+    planned = plan_graph(placed, target, options.plan)
+    verify_program(planned.program)
+    clock.start("simulate")
+    simulation = simulate(planned.program, target)
+    clock.stop()
+    return Modelled(placed, target, options, planned, simulation, clock.seconds)
+
+
+def passes_of(options: ModelOptions) -> list[Pass]:
+    """The passes that turn what was captured into what the chips run."""
+    passes: list[Pass] = []
+    if update := options.update:
+        passes += [
+            UpdateWeights(
+                update.kind, update.num_states, update.gradients, update.state_dtype
+            ),
+            AccumulateGradients(options.accumulation, update.accumulator_dtype),
+            Replicate(options.replicas),
+        ]
+    else:
+        passes.append(Replicate(options.replicas))
+    if options.strategy is Strategy.PIPELINED:
+        passes.append(Pipeline(options.recompute))
+    else:
+        passes.append(Shard(options.strategy))
+    return [*passes, RepeatOnDevice(options.device_iterations, options.micro_batch)]
+
+
+def write_report(
+    modelled: Modelled, directory: Path, *, framework: str, framework_version: str
+) -> Path:
+    """Write the report of a modelled program; the path of its profile.pop."""
+    contents = record(
+        modelled.graph,
+        modelled.planned,
+        modelled.simulation,
+        modelled.target,
+        framework=framework,
+        framework_version=framework_version,
+        seconds=modelled.seconds,
+    )
+    return report.write_report(contents, directory)
+
+
+def modelled(program: Any) -> Modelled:
+    """The model behind a facade's object, for example a PopTorch executor."""
+    return program.__popple__()
+
+
+class _Clock:
+    """Wall time of each stage of the flow."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.seconds: dict[str, float] = {}
+        self._progress = progress
+        self._stage = ""
+        self._since = 0.0
+
+    def start(self, stage: str) -> None:
+        self.stop()
+        self._progress(stage)
+        self._stage, self._since = stage, time.perf_counter()
+
+    def stop(self) -> None:
+        if self._stage:
+            self.seconds[self._stage] = time.perf_counter() - self._since
+        self._stage = ""

@@ -1,0 +1,22 @@
+"""Plan: a Graph and a Target become a Program, with the reasons for every choice."""
+
+from popple.plan.layout import Progress
+from popple.plan.lower import PlannedProgram, plan_graph
+from popple.plan.opplan import OpPlan, PlanOptions, PlanRequest, Rule, TileMapping
+from popple.plan.planner import Planner
+from popple.plan.registry import FAMILY_RULES, RULES, get_rule
+
+__all__ = [
+    "FAMILY_RULES",
+    "RULES",
+    "OpPlan",
+    "PlanOptions",
+    "PlanRequest",
+    "PlannedProgram",
+    "Planner",
+    "Progress",
+    "Rule",
+    "TileMapping",
+    "get_rule",
+    "plan_graph",
+]

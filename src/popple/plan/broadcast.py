@@ -1,0 +1,119 @@
+"""Passes over a large tensor, alone or with one statistic per row or column.
+
+Softmax and norms subtract and multiply by statistics: the statistics are multicast to
+the tiles that hold the rows, then one element-wise pass runs in place.
+"""
+
+from __future__ import annotations
+
+from popple.graph import DType, TensorType
+from popple.plan.builder import PlanBuilder
+from popple.plan.codelets.elementwise import (
+    BINARY,
+    binary_cycles,
+    unary_cycles,
+    vector_outer_cycles,
+)
+from popple.plan.codelets.rates import multi_codelet
+from popple.plan.mapping import elements_by_tile
+from popple.plan.opplan import TileMapping
+from popple.plan.spans import num_distinct
+from popple.program import Category, TileVector
+from popple.units import ceil_div
+
+
+def add_unary(
+    builder: PlanBuilder, kind: str, tensor: TensorType, mapping: TileMapping
+) -> None:
+    """Add a unary pass in place."""
+    workers, dtype = builder.num_workers, tensor.dtype
+    codelet = multi_codelet(f"popops::UnaryOp1D<{kind}", dtype, 300)
+    builder.elementwise(
+        kind,
+        codelet,
+        mapping,
+        tensor,
+        lambda n: unary_cycles(kind, dtype, n, workers),
+        num_edges=2,
+    )
+
+
+def add_binary(
+    builder: PlanBuilder,
+    kind: str,
+    tensor: TensorType,
+    mapping: TileMapping,
+    codelet_name: str = "BinaryOp1D",
+) -> None:
+    """Add a binary pass over operands that lie together, or with a small one."""
+    workers, dtype = builder.num_workers, tensor.dtype
+    rate = BINARY[kind].of(dtype)
+    codelet = multi_codelet(f"popops::{codelet_name}<{kind}", dtype, 400, 20)
+    builder.elementwise(
+        kind,
+        codelet,
+        mapping,
+        tensor,
+        lambda n: binary_cycles(rate, dtype, n, workers),
+    )
+
+
+def add_statistics_pass(
+    builder: PlanBuilder,
+    kind: str,
+    tensor: TensorType,
+    mapping: TileMapping,
+    kept: tuple[bool, ...],
+    needs: TileVector | None,
+) -> None:
+    """Add a binary pass with one statistic for each index of the kept dimensions.
+
+    `needs` are the bytes of statistics just received, if they had to move.
+    """
+    if kept[-1:] == (True,):
+        add_binary(builder, kind, tensor, mapping, "BroadcastVectorInner")
+    else:
+        _add_rows(builder, kind, tensor, mapping, kept)
+    if needs is not None:
+        last = builder.position - 1
+        builder.hold(f"{kind}/statistics", needs, last - 1, last, Category.MESSAGE)
+
+
+def _add_rows(
+    builder: PlanBuilder,
+    kind: str,
+    tensor: TensorType,
+    mapping: TileMapping,
+    kept: tuple[bool, ...],
+) -> None:
+    workers, dtype = builder.num_workers, tensor.dtype
+    codelet = multi_codelet(f"popops::BroadcastVectorOuter<{kind}", dtype, 450, 20)
+
+    def cycles(num_elements: int) -> int:
+        rows = num_distinct(tensor.shape, kept, num_elements)
+        columns = ceil_div(num_elements, rows)
+        return vector_outer_cycles(rows, columns, dtype, workers)
+
+    builder.elementwise(kind, codelet, mapping, tensor, cycles)
+
+
+def add_multicast(
+    builder: PlanBuilder,
+    name: str,
+    tensor: TensorType,
+    mapping: TileMapping,
+    kept: tuple[bool, ...],
+    source: TileMapping,
+    dtype: DType,
+) -> TileVector | None:
+    """Send statistics, one per kept index, to the tiles that hold their elements.
+
+    Statistics reduced where their row lies need not move: None is returned.
+    """
+    if source.layout.startswith(f"{mapping.layout}>reduce"):
+        return None
+    size = dtype.num_bytes
+    spans = elements_by_tile(mapping, tensor)
+    needs = spans.map(lambda n: size * num_distinct(tensor.shape, kept, n))
+    builder.move(f"{name}/multicast", source.bytes_by_tile, needs, 4 * size)
+    return needs

@@ -1,0 +1,242 @@
+"""PlanBuilder: collects the steps of one plan and the memory they need, in order.
+
+Rules create one, add compute and exchange phases built from the codelet formulas, and
+finish it into an OpPlan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from popple.graph import DType, TensorType
+from popple.plan.codelets.rates import multi_codelet
+from popple.plan.codelets.shape import copy_cycles, shuffle_cycles
+from popple.plan.mapping import elements_by_tile, flat_order, linear_mapping
+from popple.plan.opplan import (
+    Compute,
+    Move,
+    OpPlan,
+    PlanRequest,
+    PlanStep,
+    Temporary,
+    TileMapping,
+)
+from popple.program import (
+    Category,
+    Codelet,
+    TileVector,
+    VertexGroup,
+    add_all,
+    combine,
+)
+from popple.target import Chip
+from popple.units import ceil_div
+
+Formula = Callable[[int], int]
+"""A number for a tile, from the number of elements on it."""
+
+ORDERED_PIECE_BYTES = 256
+"""Bytes of one message between tiles whose elements keep their order: 64 words, what
+one send instruction moves."""
+SHUFFLED_PIECE_BYTES = 32
+"""Bytes of one message when neighbours are separated; assumed."""
+
+
+def vertices(
+    codelet: Codelet,
+    sizes: TileVector,
+    cycles: Formula,
+    flops: Formula | None = None,
+    num_edges: int = 2,
+) -> VertexGroup:
+    """One vertex on every tile that holds something, timed by what it holds."""
+    return VertexGroup(
+        codelet,
+        sizes.map(lambda size: int(size > 0)),
+        sizes.map(lambda size: cycles(size) if size else 0),
+        _nonzero(sizes.map(flops)) if flops else None,
+        num_edges,
+    )
+
+
+def _nonzero(vector: TileVector) -> TileVector | None:
+    return None if vector.is_zero else vector
+
+
+def pieces(received: TileVector, piece_bytes: int) -> TileVector:
+    """Messages that bring the bytes received, each of `piece_bytes`."""
+    return received.map(lambda num_bytes: ceil_div(num_bytes, piece_bytes))
+
+
+class PlanBuilder:
+    """Steps and temporaries of a plan under construction."""
+
+    def __init__(self, request: PlanRequest, rule: str) -> None:
+        self.request = request
+        self.rule = rule
+        self.steps: list[PlanStep] = []
+        self.flops = 0
+        self._temporaries: list[Temporary] = []
+        self._choice: list[tuple[str, str]] = []
+
+    @property
+    def chip(self) -> Chip:
+        """The chip planned for."""
+        return self.request.target.chip
+
+    @property
+    def num_workers(self) -> int:
+        """Hardware threads of a tile."""
+        return self.chip.num_workers
+
+    @property
+    def position(self) -> int:
+        """Index of the next step."""
+        return len(self.steps)
+
+    def linear(self, tensor: TensorType) -> TileMapping:
+        """The default mapping of a tensor on this chip."""
+        return linear_mapping(tensor, self.chip)
+
+    def input_mapping(self, index: int) -> TileMapping:
+        """Where an input lies; linear if nobody has laid it out."""
+        given = self.request.inputs[index]
+        return given or self.linear(self.request.signature.inputs[index])
+
+    def note(self, key: str, text: object) -> None:
+        """Remember a fact about the choice made."""
+        self._choice.append((key, str(text)))
+
+    def compute(self, name: str, *groups: VertexGroup) -> int:
+        """Add a compute phase; gives its index."""
+        self.steps.append(Compute(name, groups))
+        self.flops += sum(_total_flops(group) for group in groups)
+        return self.position - 1
+
+    def elementwise(
+        self,
+        name: str,
+        codelet: Codelet,
+        mapping: TileMapping,
+        tensor: TensorType,
+        cycles: Formula,
+        flops_per_element: int = 1,
+        num_edges: int = 3,
+    ) -> int:
+        """Add a pass over all elements of `tensor` where they lie."""
+        per_element = flops_per_element * tensor.dtype.is_float
+        sizes = elements_by_tile(mapping, tensor)
+        group = vertices(
+            codelet, sizes, cycles, lambda size: per_element * size, num_edges
+        )
+        return self.compute(name, group)
+
+    def move(
+        self,
+        name: str,
+        sent: TileVector,
+        received: TileVector,
+        piece_bytes: int = ORDERED_PIECE_BYTES,
+        is_shared: bool = False,
+    ) -> int:
+        """Add an exchange phase; gives its index."""
+        messages = pieces(received, piece_bytes)
+        self.steps.append(Move(name, sent, received, messages, is_shared))
+        return self.position - 1
+
+    def move_all(
+        self, name: str, parts: Iterable[tuple[TileVector, TileVector]]
+    ) -> int:
+        """Add one exchange phase for several (sent, received) pairs."""
+        pairs = list(parts)
+        tiles = self.request.num_tiles
+        sent = add_all((sent for sent, _ in pairs), tiles)
+        received = add_all((received for _, received in pairs), tiles)
+        return self.move(name, sent, received)
+
+    def rearrange(
+        self,
+        name: str,
+        tensor: TensorType,
+        source: TileMapping,
+        result: TileMapping,
+        in_order: bool | None = None,
+    ) -> None:
+        """Bring `tensor` from one mapping to another: exchange, then an on-tile copy.
+
+        Elements in one flat order arrive in runs and are copied at the memcpy rate;
+        others arrive in small pieces and are put in order one by one.
+        """
+        ordered = flat_order(source) == flat_order(result)
+        ordered = ordered if in_order is None else in_order
+        received = result.bytes_by_tile
+        piece = ORDERED_PIECE_BYTES if ordered else SHUFFLED_PIECE_BYTES
+        first = self.position
+        if source != result:
+            self.move(f"{name}/exchange", source.bytes_by_tile, received, piece)
+        self.local_copy(f"{name}/copy", received, tensor.dtype, ordered)
+        if source != result:
+            self.hold(f"{name}/message", received, first, category=Category.MESSAGE)
+
+    def local_copy(
+        self, name: str, num_bytes: TileVector, dtype: DType, in_order: bool = True
+    ) -> int:
+        """Add an on-tile copy; gives its index."""
+        kind = "poplar::Memcpy" if in_order else "poplar::Rearrange"
+        rate = self.chip.memcpy_bytes_per_cycle
+        if in_order:
+            group = vertices(
+                multi_codelet(kind, dtype, 200),
+                num_bytes,
+                lambda n: copy_cycles(n, rate),
+            )
+        else:
+            size = dtype.num_bytes
+            group = vertices(
+                multi_codelet(kind, dtype, 260, 24),
+                num_bytes,
+                lambda n: shuffle_cycles(n, size),
+            )
+        return self.compute(name, group)
+
+    def hold(
+        self,
+        name: str,
+        bytes_by_tile: TileVector,
+        first: int,
+        last: int | None = None,
+        category: Category = Category.VARIABLE,
+    ) -> None:
+        """Occupy memory from step `first` to `last`, by default the latest step."""
+        end = self.position - 1 if last is None else last
+        temporary = Temporary(name, bytes_by_tile, first, end, category=category)
+        self._temporaries.append(temporary)
+
+    def finish(
+        self,
+        outputs: Iterable[TileMapping],
+        inputs: tuple[TileMapping | None, ...] = (),
+        flops: int | None = None,
+        runners_up: tuple[tuple[str, int], ...] = (),
+    ) -> OpPlan:
+        """The plan."""
+        return OpPlan(
+            self.rule,
+            tuple(outputs),
+            tuple(self.steps),
+            inputs,
+            tuple(self._temporaries),
+            self.flops if flops is None else flops,
+            tuple(self._choice),
+            runners_up,
+        )
+
+
+def _total_flops(group: VertexGroup) -> int:
+    if group.flops_by_tile is None:
+        return 0
+    product = combine(
+        lambda values: values[0] * values[1],
+        [group.count_by_tile, group.flops_by_tile],
+    )
+    return product.total

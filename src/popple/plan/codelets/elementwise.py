@@ -1,0 +1,167 @@
+"""Element-wise codelets: cycles per tile from tables of rates.
+
+Source: PopLibs popops cycle estimators for unary, binary and ternary operators, and
+popnn performance estimation for activations and their gradients.
+"""
+
+from __future__ import annotations
+
+from popple.graph import DType
+from popple.plan.codelets.rates import Rate, Rates, num_lanes, rates
+from popple.units import ceil_div
+
+UNARY: dict[str, Rates] = {
+    "exp": rates((6, 2), (4, 4)),
+    "log": rates((12, 2), (4, 4)),
+    "tanh": rates((12, 2), (4, 4)),
+    "sigmoid": rates((12, 2), (6, 4)),
+    "relu": rates((3, 2), (3, 4)),
+    "sqrt": rates((10, 2), (23, 4), (30, 1)),
+    "rsqrt": rates((8, 2), (19, 4)),
+    "reciprocal": rates((6, 2), (15, 4), (40, 1)),
+    "erf": rates((41, 1), (13, 1)),
+    "square": rates((2, 2), (2, 4), (5, 1)),
+    "sin": rates((2300, 1), (25, 1)),  # float calls the library
+    "cos": rates((2300, 1), (25, 1)),
+    "tan": rates((2300, 1), (25, 1)),  # assumed: as sin
+    "gelu": rates((10, 2), (5, 4)),
+    "silu": rates((11, 2), (5, 4)),
+    # Assumed: one or two instructions per word beside load and store.
+    "neg": rates((3, 2), (3, 4), (5, 1)),
+    "abs": rates((3, 2), (3, 4), (5, 1)),
+    "sign": rates((5, 2), (5, 4), (5, 1)),
+    "round": rates((3, 2), (9, 4)),
+    "floor": rates((3, 2), (9, 4)),
+    "ceil": rates((3, 2), (9, 4)),
+    "is_nan": rates((5, 1), (5, 1), (5, 1)),
+    "is_finite": rates((5, 1), (5, 1), (5, 1)),
+    "logical_not": rates((5, 1), (5, 1), (5, 1)),
+    "bitwise_not": rates((5, 1), (5, 1), (5, 1)),
+    "clamp": rates((4, 2), (5, 4), (8, 1)),
+    "hardtanh": rates((4, 2), (5, 4), (8, 1)),
+    # Assumed: the sum of the operations they are made of.
+    "expm1": rates((8, 2), (6, 4)),
+    "log1p": rates((14, 2), (6, 4)),
+    "leaky_relu": rates((5, 2), (5, 4)),
+    "elu": rates((14, 2), (12, 4)),
+    "softplus": rates((20, 2), (12, 4)),
+    "hardsigmoid": rates((7, 2), (8, 4)),
+    "hardswish": rates((9, 2), (10, 4)),
+}
+
+_COMPARE = rates((14, 4), (9, 4), (7, 1))
+_LOGIC = rates((7, 1), (7, 1), (7, 1))
+_ADD = rates((3, 2), (3, 4), (7, 1))
+
+BINARY: dict[str, Rates] = {
+    "add": _ADD,
+    "sub": _ADD,
+    "mul": _ADD,
+    "div": rates((10, 2), (21, 4), (277, 1)),
+    "maximum": rates((3, 2), (4, 4), (7, 1)),
+    "minimum": rates((3, 2), (4, 4), (7, 1)),
+    **dict.fromkeys(
+        ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+        _COMPARE,
+    ),
+    # Assumed: logarithm, product and exponential; division, floor and product.
+    "pow": rates((21, 2), (40, 4), (277, 1)),
+    "remainder": rates((16, 2), (33, 4), (277, 1)),
+    "atan2": rates((2300, 1), (50, 1)),
+    **dict.fromkeys(
+        (
+            "logical_and",
+            "logical_or",
+            "logical_xor",
+            "bitwise_and",
+            "bitwise_or",
+            "bitwise_xor",
+            "shift_left",
+            "shift_right",
+        ),
+        _LOGIC,
+    ),
+}
+
+TERNARY: dict[str, Rates] = {
+    "select": rates((5, 1), (5, 1), (5, 1)),
+    "fused_multiply_add": rates((4, 2), (4, 4)),  # assumed: one load more than add
+    "fused_divide_add": rates((11, 2), (22, 4)),  # assumed: div and the sum
+    "lerp": rates((5, 2), (5, 4)),  # assumed: subtract and multiply-add
+}
+
+_GRAD = rates((3, 2), (3, 4))
+GRADIENTS: dict[str, Rates] = {
+    "relu_grad": _GRAD,
+    "tanh_grad": _GRAD,
+    "sigmoid_grad": _GRAD,
+    "gelu_grad": rates((10, 2), (5, 4)),
+    "silu_grad": rates((15, 2), (9, 4)),
+    # Assumed: the mask of a comparison and a product.
+    "leaky_relu_grad": rates((5, 2), (5, 4)),
+    "hardtanh_grad": rates((5, 2), (5, 4)),
+    "hardsigmoid_grad": rates((5, 2), (5, 4)),
+    "hardswish_grad": rates((9, 2), (9, 4)),
+    "elu_grad": rates((12, 2), (10, 4)),
+    "softplus_grad": rates((15, 2), (9, 4)),
+}
+
+FLOPS = {"fused_multiply_add": 2, "fused_divide_add": 2, "lerp": 3}
+"""Floating-point operations per element where there is more than one."""
+
+
+def unary_cycles(kind: str, dtype: DType, num_elements: int, num_workers: int) -> int:
+    """UnaryOp1D: 11 + 9 for the supervisor, 17 (exp 33) before a worker's loop."""
+    prologue = 33 if kind == "exp" else 17
+    loop = UNARY[kind].of(dtype).worker_cycles(num_elements, num_workers)
+    return 20 + num_workers * (prologue + loop)
+
+
+def binary_cycles(rate: Rate, dtype: DType, num_elements: int, num_workers: int) -> int:
+    """BinaryOp1D: 11 for the supervisor, 26 (half) or 29 before a worker's loop."""
+    prologue = 26 if dtype.num_bytes == 2 else 29
+    loop = rate.worker_cycles(num_elements, num_workers)
+    return 11 + num_workers * (prologue + loop)
+
+
+def scalar_cycles(rate: Rate, dtype: DType, num_elements: int, num_workers: int) -> int:
+    """BroadcastScalar: one operand stays in a register, which saves its load."""
+    cycles = max(2, rate.cycles - 1)
+    loop = Rate(cycles, rate.group).worker_cycles(num_elements, num_workers)
+    return 11 + num_workers * (20 + loop)
+
+
+def vector_outer_cycles(
+    num_rows: int, num_columns: int, dtype: DType, num_workers: int
+) -> int:
+    """BroadcastVectorOuter: rows dealt to workers, 7 each, 2 per word of columns."""
+    rows = ceil_div(num_rows, num_workers)
+    words = ceil_div(num_columns, num_lanes(dtype))
+    return 11 + num_workers * (15 + rows * (7 + 2 * words))
+
+
+def activation_grad_cycles(
+    kind: str, dtype: DType, num_elements: int, num_workers: int
+) -> int:
+    """NonLinearityGrad: 9 for the supervisor, about 20 before a worker's loop."""
+    loop = GRADIENTS[kind].of(dtype).worker_cycles(num_elements, num_workers)
+    return 9 + num_workers * (20 + loop)
+
+
+def cast_cycles(
+    source: DType, result: DType, num_elements: int, num_workers: int
+) -> int:
+    """Cast1D: 1 cycle per 2 elements to float, 2 per 4 to half, integers 4 each."""
+    if not (source.is_float and result.is_float):
+        rate = Rate(4, 1)
+    else:
+        rate = Rate(1, 2) if result is DType.F32 else Rate(2, 4)
+    loop = rate.worker_cycles(num_elements, num_workers)
+    return 12 + num_workers * (18 + 19 + loop)
+
+
+def fill_cycles(dtype: DType, num_elements: int, num_workers: int) -> int:
+    """Fill: 24 (half 26, bytes 39) and one store per word, shared by the workers."""
+    prologue = {4: 24, 2: 26, 1: 39}[dtype.num_bytes]
+    loop = Rate(1, num_lanes(dtype)).worker_cycles(num_elements, num_workers)
+    return num_workers * (prologue + loop)

@@ -1,0 +1,231 @@
+"""Costs of candidate splits: exchange, compute, sums, serial parts, memory.
+
+In: `Candidates` of a problem and a method. Out: `Costs`, cycles and bytes of the
+fullest tile, one entry for each candidate. The terms are those of graphcore/poplibs
+lib/poplin/ConvModel.cpp: bytes over the width of the exchange, 1/N of each operand
+already in place, sums in one to three stages, 8 bytes a cycle where paired tiles
+receive the same inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popple.plan.conv.methods import Method
+from popple.plan.conv.splits import Candidates, Serial
+from popple.plan.conv.transforms import Form
+from popple.plan.conv.vertices import (
+    Ints,
+    add_in_place_cycles,
+    cast_cycles,
+    ceil_of,
+    copy_cycles,
+    reduce_cycles,
+    slice_cycles,
+)
+from popple.target import Chip
+from popple.units import ceil_div
+
+# Partials summed in one, two and three stages.
+TWO_STAGES_FROM = 16
+THREE_STAGES_FROM = 125
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Cycles by cause, and temporary bytes, of each candidate."""
+
+    exchange: Ints
+    compute: Ints
+    reduction: Ints
+    serial: Ints
+    fixed: Ints
+    memory_bytes: Ints
+
+    def take(self, index: Ints) -> Costs:
+        """The candidates at `index`."""
+        return Costs(*(getattr(self, f.name)[index] for f in fields(self)))
+
+    @property
+    def total(self) -> Ints:
+        """Cycles of the whole plan."""
+        parts = self.exchange + self.compute + self.reduction + self.serial
+        return parts + self.fixed
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all candidates of one evaluation have in common."""
+
+    form: Form
+    method: Method
+    chip: Chip
+    serial: Serial
+
+    @property
+    def phase_cycles(self) -> int:
+        """Cost of an exchange phase besides its payload."""
+        return self.chip.exchange_latency_cycles + self.chip.mean_sync_delay_cycles
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an operand's element."""
+        return self.form.problem.dtype.num_bytes
+
+    @property
+    def partial_bytes(self) -> int:
+        """Bytes of a partial sum."""
+        return self.method.partials.num_bytes
+
+    @property
+    def is_cast(self) -> bool:
+        """Whether partials and output differ in type."""
+        return self.method.partials is not self.form.problem.output
+
+
+def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
+    """Cycles and bytes of every candidate."""
+    serial, chip = setting.serial, setting.chip
+    received_inputs, received_weights = received_elements(candidates, setting)
+    to_cycles = setting.element_bytes / chip.exchange_bytes_per_cycle
+    inputs = received_inputs * to_cycles / input_bus_width(candidates.out_split, chip)
+    weights = received_weights * to_cycles
+    phases = setting.phase_cycles * ((received_inputs > 0) + (received_weights > 0))
+    # Inputs do not depend on the output channels: those parts share one broadcast.
+    exchange = serial.in_parts * inputs + serial.count * (weights + phases)
+    compute = setting.method.cycles(candidates.work)
+    stages = reduction_stages(candidates.num_summed)
+    reduction, sums, reduce_bytes = _estimate_reduction(candidates, stages, setting)
+    return Costs(
+        exchange=_whole(exchange),
+        compute=serial.count * compute,
+        reduction=serial.count * reduction,
+        serial=_estimate_serial(candidates, sums, setting),
+        fixed=_estimate_cast(candidates, sums, setting)
+        + estimate_transform(setting, chip),
+        memory_bytes=_estimate_memory(candidates, sums, reduce_bytes, setting),
+    )
+
+
+def _whole(cycles: NDArray[np.float64]) -> Ints:
+    return np.ceil(cycles).astype(np.int64)
+
+
+def input_bus_width(out_split: Ints, chip: Chip) -> Ints:
+    """2 where paired tiles, alike but for output channels, share their buses."""
+    return np.where(out_split % chip.tiles_per_exchange_bus, 1, _pairs(chip))
+
+
+def _pairs(chip: Chip) -> int:
+    return min(2, chip.tiles_per_exchange_bus)
+
+
+def received_elements(candidates: Candidates, setting: Setting) -> tuple[Ints, Ints]:
+    """Input and weight elements the fullest tile receives in one serial part."""
+    problem, serial = setting.form.problem, setting.serial
+    used = candidates.num_used
+    own_inputs = ceil_div(problem.num_inputs, serial.in_parts)
+    own_weights = ceil_div(problem.num_weights, serial.count)
+    inputs = candidates.inputs - ceil_of(own_inputs, used)
+    weights = candidates.weights - ceil_of(own_weights, used)
+    return np.maximum(inputs, 0), np.maximum(weights, 0)
+
+
+def reduction_stages(num_summed: Ints) -> list[Ints]:
+    """Partials added up in each stage; 1 where a stage is not needed."""
+    stages = 1 + (num_summed >= TWO_STAGES_FROM) + (num_summed >= THREE_STAGES_FROM)
+    left = num_summed
+    depths: list[Ints] = []
+    for done in range(3):
+        root = left ** (1 / np.maximum(stages - done, 1))
+        depth = np.where(stages > done, np.ceil(root - 1e-9), 1).astype(np.int64)
+        depths.append(depth)
+        left = ceil_of(left, depth)
+    return depths
+
+
+def _estimate_reduction(
+    candidates: Candidates, stages: list[Ints], setting: Setting
+) -> tuple[Ints, Ints, Ints]:
+    """Cycles, sums left on a tile, and bytes of the partials it received at once."""
+    chip, size = setting.chip, setting.partial_bytes
+    cycles = np.zeros_like(candidates.partials)
+    sums, most = candidates.partials, np.zeros_like(candidates.partials)
+    for depth in stages:
+        outputs = ceil_of(sums, depth)
+        received = outputs * (depth - 1) * size
+        moved = ceil_of(received, chip.exchange_bytes_per_cycle) + setting.phase_cycles
+        added = reduce_cycles(outputs, depth, size, chip.num_workers)
+        cycles += np.where(depth > 1, moved + added, 0)
+        most = np.maximum(most, received)
+        sums = outputs
+    return cycles, sums, most
+
+
+def _estimate_serial(candidates: Candidates, sums: Ints, setting: Setting) -> Ints:
+    """Slices of the operands, and updates or additions of the result."""
+    serial, problem = setting.serial, setting.form.problem
+    if serial.count == 1:
+        return np.zeros_like(sums)
+    workers, size = setting.chip.num_workers, setting.element_bytes
+    weights = ceil_of(problem.num_weights, candidates.num_used * serial.count)
+    cycles = slice_cycles(weights, size, workers)
+    if serial.in_parts > 1:
+        part = candidates.num_used * serial.in_parts
+        inputs = ceil_of(problem.num_inputs, part)
+        cycles = cycles + slice_cycles(inputs, size, workers)
+        cycles = cycles + add_in_place_cycles(sums, setting.partial_bytes, workers)
+    if serial.out_parts > 1:
+        cycles = cycles + slice_cycles(sums, problem.output.num_bytes, workers)
+    return serial.count * cycles
+
+
+def _estimate_cast(candidates: Candidates, sums: Ints, setting: Setting) -> Ints:
+    if not setting.is_cast:
+        return np.zeros_like(sums)
+    cycles = cast_cycles(sums, setting.chip.num_workers)
+    if setting.serial.in_parts > 1:
+        return cycles
+    # A reduction writes the output type itself.
+    alone = np.where(candidates.num_summed > 1, 0, cycles)
+    return setting.serial.out_parts * alone
+
+
+def estimate_transform(setting: Setting, chip: Chip) -> int:
+    """Copies into the form, spread over all tiles: exchange and rearrangement."""
+    form, size = setting.form, setting.element_bytes
+    copied = form.copied_inputs + form.copied_weights
+    if not copied:
+        return 0
+    each = ceil_div(copied * size, chip.num_tiles)
+    moved = ceil_div(each, chip.exchange_bytes_per_cycle) + setting.phase_cycles
+    return moved + copy_cycles(each, setting.method.in_group * size)
+
+
+def _estimate_memory(
+    candidates: Candidates, sums: Ints, reduce_bytes: Ints, setting: Setting
+) -> Ints:
+    """Temporary bytes: operands and partials, or sums in progress if that is more."""
+    inputs, weights = held_bytes(candidates, setting)
+    partials = candidates.partials * setting.partial_bytes
+    kept = inputs if setting.serial.out_parts > 1 else 0
+    during = np.maximum(inputs + weights + partials, kept + partials + reduce_bytes)
+    if setting.serial.in_parts > 1:
+        during = during + sums * setting.partial_bytes
+    form = setting.form
+    copied = (form.copied_inputs + form.copied_weights) * setting.element_bytes
+    return np.maximum(during, 2 * ceil_div(copied, setting.chip.num_tiles))
+
+
+def held_bytes(candidates: Candidates, setting: Setting) -> tuple[Ints, Ints]:
+    """Bytes of the copies of inputs and weights; none where all lies in place."""
+    received = received_elements(candidates, setting)
+    held = (candidates.inputs, candidates.weights)
+    size = setting.element_bytes
+    inputs, weights = (
+        np.where(r > 0, h * size, 0) for r, h in zip(received, held, strict=True)
+    )
+    return inputs, weights

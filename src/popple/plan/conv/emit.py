@@ -1,0 +1,334 @@
+"""Emission: a chosen split becomes the steps, temporaries and mappings of an OpPlan.
+
+In: a PlanRequest, its ConvProblem and which operand plays which role. Out: an OpPlan:
+operands brought to the tiles, partials, sums in stages, casts; serial parts as a Loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from popple.graph import TensorType
+from popple.plan.conv.cost import input_bus_width, received_elements, reduction_stages
+from popple.plan.conv.describe import (
+    describe_choice,
+    describe_runners_up,
+    short_splits,
+)
+from popple.plan.conv.draft import Draft
+from popple.plan.conv.layouts import Adjacency, adjacency_of_axis, render_layout
+from popple.plan.conv.occupancy import Occupancy, find_occupancy
+from popple.plan.conv.problem import ConvProblem
+from popple.plan.conv.search import Solution, find_choice
+from popple.plan.conv.supply import Need, Supply, supply_operand
+from popple.plan.conv.vertices import (
+    Ints,
+    add_in_place_cycles,
+    cast_cycles,
+    reduce_cycles,
+    slice_cycles,
+)
+from popple.plan.opplan import Move, OpPlan, PlanRequest, TileMapping
+from popple.program import VertexGroup
+from popple.units import ceil_div
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An input of the op: its position, type and the dimension summed over."""
+
+    index: int
+    type: TensorType
+    axis: int
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which input is the field, which the kernel, and how the result is blocked.
+
+    `out_axis` of the result are the output channels, `rows_axis` what takes their
+    place when operands are swapped.
+    """
+
+    field: Operand
+    weights: Operand
+    result: TensorType
+    out_axis: int
+    rows_axis: int
+
+
+def plan_conv(
+    request: PlanRequest, rule: str, problem: ConvProblem, roles: Roles
+) -> OpPlan:
+    """The best plan of a problem as steps on tiles."""
+    chip = request.target.chip
+    choice = find_choice(problem, chip, request.options.memory_proportion)
+    emitter = _Emitter(request, problem, roles, choice.best)
+    steps, temporaries = emitter.emit().finish()
+    return OpPlan(
+        rule,
+        outputs=(emitter.output_mapping(),),
+        steps=steps,
+        inputs=emitter.wishes(),
+        temporaries=temporaries,
+        flops=2 * problem.num_macs,
+        choice=describe_choice(choice, problem.num_macs),
+        runners_up=describe_runners_up(choice),
+    )
+
+
+class _Emitter:
+    """Everything the steps of one plan have in common."""
+
+    def __init__(
+        self,
+        request: PlanRequest,
+        problem: ConvProblem,
+        roles: Roles,
+        solution: Solution,
+    ) -> None:
+        self.request = request
+        self.problem = problem
+        self.roles = _as_searched(roles, solution)
+        self.solution = solution
+        self.setting = solution.setting
+        self.chip = solution.setting.chip
+        self.occupancy: Occupancy = find_occupancy(solution)
+
+    def emit(self) -> Draft:
+        """All steps of the plan."""
+        draft = Draft()
+        inputs = self._supply(draft, self.roles.field, "inputs")
+        weights = self._supply(draft, self.roles.weights, "weights")
+        if self.setting.serial.count == 1:
+            held = self._bring(draft, inputs), self._bring(draft, weights)
+            self._multiply(draft, held)
+            self._finish(draft)
+        else:
+            self._emit_loop(draft, inputs, weights)
+        return draft
+
+    def output_mapping(self) -> TileMapping:
+        """Where the result lies: over the tiles that summed it up."""
+        result, method = self.roles.result, self.setting.method
+        axis, group = self.roles.out_axis, method.out_group
+        group = min(group, result.shape[axis])
+        vector = self.occupancy.spread(result.num_bytes, group * result.dtype.num_bytes)
+        splits = f"out {short_splits(self.solution)}"
+        return TileMapping(vector, render_layout(result.shape, axis, group, splits))
+
+    def wishes(self) -> tuple[TileMapping | None, ...]:
+        """The mapping wanted for each input of the op, in their order."""
+        wanted = {
+            operand.index: self._wish(operand, name)
+            for operand, name in (
+                (self.roles.field, "in"),
+                (self.roles.weights, "weights"),
+            )
+        }
+        return tuple(wanted[index] for index in sorted(wanted))
+
+    def _wish(self, operand: Operand, name: str) -> TileMapping:
+        """Spread over the tiles that use it, the summed dimension innermost."""
+        group = self._in_group(operand)
+        shape, size = operand.type.shape, operand.type.dtype.num_bytes
+        vector = self.occupancy.spread(operand.type.num_bytes, group * size)
+        splits = f"{name} {short_splits(self.solution)}"
+        return TileMapping(vector, render_layout(shape, operand.axis, group, splits))
+
+    def _in_group(self, operand: Operand) -> int:
+        return min(self.setting.method.in_group, operand.type.shape[operand.axis])
+
+    def _adjacency(self, operand: Operand) -> Adjacency:
+        group = self._in_group(operand)
+        return adjacency_of_axis(operand.type.shape, operand.axis, group)
+
+    def _supply(self, draft: Draft, operand: Operand, name: str) -> Supply:
+        """Where the operand comes from, after any rearrangement it needs."""
+        is_field = name == "inputs"
+        form, split = self.setting.form, self.solution.split
+        position = 0 if is_field else 1
+        received = received_elements(split, self.setting)[position][0]
+        held = split.inputs if is_field else split.weights
+        copied = form.copied_inputs if is_field else form.copied_weights
+        size = self.setting.element_bytes
+        parts = self.setting.serial.in_parts if is_field else self.setting.serial.count
+        need = Need(
+            name=name,
+            type=operand.type,
+            adjacency=self._adjacency(operand),
+            copied_bytes=size * copied,
+            held_bytes=size * int(held[0]),
+            received_bytes=size * int(received),
+            num_parts=parts,
+            is_shared=is_field and self._is_shared(),
+        )
+        given = self.request.inputs[operand.index]
+        wish = self._wish(operand, "in" if is_field else "weights")
+        return supply_operand(draft, need, given, wish, self.occupancy, self.chip)
+
+    def _is_shared(self) -> bool:
+        return int(input_bus_width(self.solution.split.out_split, self.chip)[0]) > 1
+
+    def _bring(self, draft: Draft, supply: Supply) -> str:
+        """The exchange that gives every tile its part; names what it occupies."""
+        if not supply.received_bytes:
+            return supply.sliced
+        received = self.occupancy.vector(supply.received_bytes)
+        pieces = ceil_div(supply.received_bytes, max(1, supply.piece_bytes))
+        draft.add(
+            Move(
+                f"exchange {supply.name}",
+                supply.sent_by_tile,
+                received,
+                self.occupancy.vector(pieces),
+                supply.is_shared,
+            )
+        )
+        draft.end(supply.rearranged)
+        draft.end(supply.sliced)
+        draft.begin(supply.name, self.occupancy.vector(supply.held_bytes))
+        if supply.copied_after_bytes:
+            return supply.add_copy(draft, self.occupancy)
+        return supply.name
+
+    def _multiply(self, draft: Draft, held: tuple[str, ...]) -> None:
+        """Partials, then their sums in stages."""
+        setting, split = self.setting, self.solution.split
+        cycles = int(setting.method.cycles(split.work)[0])
+        flops = 2 * self.problem.num_macs // setting.serial.count
+        group = VertexGroup(
+            setting.method.codelet,
+            self.occupancy.ones,
+            self.occupancy.vector(cycles),
+            self.occupancy.spread(flops),
+            num_edges=3,
+        )
+        draft.compute("partials", group)
+        partials = int(split.partials[0])
+        if self._has_partials():
+            vector = self.occupancy.vector(partials * setting.partial_bytes)
+            draft.begin("partials", vector, setting.method.is_interleaved)
+        for name in held:
+            draft.end(name)
+        self._reduce(draft, partials)
+
+    def _has_partials(self) -> bool:
+        """Whether partials differ from the output and so need memory of their own."""
+        is_summed = int(self.solution.split.num_summed[0]) > 1
+        is_added = self.setting.serial.in_parts > 1
+        return is_summed or is_added or self.setting.is_cast
+
+    def _reduce(self, draft: Draft, partials: int) -> None:
+        size = self.setting.partial_bytes
+        depths = [int(d[0]) for d in reduction_stages(self.solution.split.num_summed)]
+        stages = [depth for depth in depths if depth > 1]
+        previous = "partials"
+        for number, depth in enumerate(stages, start=1):
+            outputs = ceil_div(partials, depth)
+            moved = self.occupancy.vector(outputs * (depth - 1) * size)
+            messages = self.occupancy.vector(depth - 1)
+            draft.add(Move(f"exchange partials {number}", moved, moved, messages))
+            draft.begin(f"received partials {number}", moved)
+            draft.multi(
+                f"reduce {number}",
+                "poplin::ReduceAdd",
+                self.occupancy,
+                self._reduce_cycles(outputs, depth),
+            )
+            draft.end(previous)
+            draft.end(f"received partials {number}")
+            previous = f"sums {number}"
+            if number < len(stages) or self.setting.serial.in_parts > 1:
+                draft.begin(previous, self.occupancy.vector(outputs * size))
+            partials = outputs
+
+    def _reduce_cycles(self, outputs: int, depth: int) -> int:
+        size, workers = self.setting.partial_bytes, self.chip.num_workers
+        return _one(reduce_cycles(_ones(outputs), _ones(depth), size, workers))
+
+    def _finish(self, draft: Draft) -> None:
+        """The cast to the output type, if no reduction has done it."""
+        if not self.setting.is_cast or int(self.solution.split.num_summed[0]) > 1:
+            return
+        self._cast(draft)
+        draft.end("partials")
+
+    def _cast(self, draft: Draft) -> None:
+        cycles = _one(cast_cycles(_ones(self._num_sums()), self.chip.num_workers))
+        draft.multi("cast", "popops::Cast1D", self.occupancy, cycles)
+
+    def _num_sums(self) -> int:
+        """Sums on the fullest tile once all partials are added up."""
+        sums = int(self.solution.split.partials[0])
+        for depth in reduction_stages(self.solution.split.num_summed):
+            sums = ceil_div(sums, int(depth[0]))
+        return sums
+
+    def _emit_loop(self, draft: Draft, inputs: Supply, weights: Supply) -> None:
+        serial = self.setting.serial
+        outside = "" if serial.in_parts > 1 else self._bring(draft, inputs)
+        body = Draft()
+        self._slice(body, weights)
+        held = [self._bring(body, weights)]
+        if serial.in_parts > 1:
+            self._slice(body, inputs)
+            held.append(self._bring(body, inputs))
+        self._multiply(body, tuple(held))
+        self._store(body)
+        if serial.in_parts > 1:
+            vector = self.occupancy.vector(
+                self._num_sums() * self.setting.partial_bytes
+            )
+            draft.begin_next("accumulated", vector)
+        draft.add_loop(serial.count, body)
+        for name in (outside, inputs.rearranged, weights.rearranged):
+            draft.end(name)
+        if serial.in_parts > 1:
+            if self.setting.is_cast:
+                self._cast(draft)
+            draft.end("accumulated")
+
+    def _slice(self, body: Draft, supply: Supply) -> None:
+        """The operand's part for this turn, cut out where it lies."""
+        size = self.setting.element_bytes
+        elements = ceil_div(supply.sent_by_tile.maximum, size)
+        cycles = _one(slice_cycles(_ones(elements), size, self.chip.num_workers))
+        body.multi(supply.sliced, "popops::DynamicSlice1D", self.occupancy, cycles)
+        part = self.occupancy.vector(supply.sent_by_tile.maximum)
+        body.begin(supply.sliced, part)
+
+    def _store(self, body: Draft) -> None:
+        """This turn's result put in its place, or added to those before."""
+        sums, workers = _ones(self._num_sums()), self.chip.num_workers
+        if self.setting.serial.in_parts > 1:
+            size = self.setting.partial_bytes
+            cycles = _one(add_in_place_cycles(sums, size, workers))
+            body.multi("add", "popops::ScaledAdd", self.occupancy, cycles)
+            return
+        self._finish(body)
+        cycles = _one(slice_cycles(sums, self.problem.output.num_bytes, workers))
+        body.multi("update", "popops::DynamicUpdateSlice1D", self.occupancy, cycles)
+
+
+def _as_searched(roles: Roles, solution: Solution) -> Roles:
+    """The roles as the form has them: swapped operands block the result by rows."""
+    if not solution.setting.form.is_swapped:
+        return roles
+    return replace(
+        roles,
+        field=roles.weights,
+        weights=roles.field,
+        out_axis=roles.rows_axis,
+        rows_axis=roles.out_axis,
+    )
+
+
+def _ones(value: int) -> Ints:
+    return np.array([value], dtype=np.int64)
+
+
+def _one(values: Ints) -> int:
+    return int(values[0])

@@ -1,0 +1,278 @@
+"""Methods: which vertices can compute a problem on a chip, and in what groups.
+
+In: a ConvProblem and a Chip. Out: candidates for the search, each with the channels its
+vertex takes at once, its peak rate and its cycle function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from popple.errors import PlanError
+from popple.graph import DType
+from popple.plan.conv import vertices
+from popple.plan.conv.problem import ConvProblem
+from popple.plan.conv.vertices import AmpUnit, Ints, TileWork
+from popple.program import Codelet, Thread
+from popple.target import Chip
+from popple.units import ceil_div, round_up
+
+# Sizes of machine code are estimates: 6 to 17 KB of code serve all vertex types of a
+# model on a tile (POPLINER profiles), AMP vertices being the largest.
+_CODE_BYTES = {
+    "amp-1x1": 1400,
+    "amp-nx1": 2200,
+    "slic": 2000,
+    "hmac": 900,
+    "vmac": 1200,
+    "outer-product": 400,
+}
+_SOURCE = "graphcore/poplibs lib/poplin/PerformanceEstimation.hpp"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A vertex and the groups it works in.
+
+    `in_group`, `out_group` and `conv_group` are the channels and conv groups taken at
+    once; what does not fill them is padding. `macs_per_cycle` is the rate of the inner
+    loop.
+    """
+
+    name: str
+    codelet: Codelet
+    in_group: int
+    out_group: int
+    partials: DType
+    macs_per_cycle: float
+    conv_group: int = 1
+    kernel_height: int = 1
+    is_interleaved: bool = False
+    cycles: Callable[[TileWork], Ints] = field(compare=False, kw_only=True, repr=False)
+
+    def padding_factor(self, problem: ConvProblem) -> float:
+        """Products computed for each one wanted."""
+        wanted = problem.groups * problem.in_channels * problem.out_channels
+        padded = (
+            round_up(problem.groups, self.conv_group)
+            * round_up(problem.in_channels, self.in_group)
+            * round_up(problem.out_channels, self.out_group)
+        )
+        height = math.prod(problem.kernel[:-1])
+        return padded / wanted * round_up(height, self.kernel_height) / height
+
+    def least_cycles(self, problem: ConvProblem, num_tiles: int) -> float:
+        """Cycles that no split over `num_tiles` tiles can beat."""
+        work = problem.num_macs * self.padding_factor(problem)
+        return work / (self.macs_per_cycle * num_tiles)
+
+
+def find_methods(problem: ConvProblem, chip: Chip) -> tuple[Method, ...]:
+    """Methods that can compute the problem, most useful products a cycle first."""
+    found = list(_all_methods(problem, chip))
+    found.sort(key=lambda method: method.least_cycles(problem, 1))
+    return tuple(found)
+
+
+def _all_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
+    unit = find_amp_unit(problem, chip)
+    if unit is not None:
+        yield from _amp_methods(problem, chip, unit)
+        yield from _slic_methods(problem, unit)
+    yield from _hmac_methods(problem, chip)
+    yield from _vmac_methods(problem, chip)
+    yield from _outer_product_methods(problem, chip)
+
+
+def find_amp_unit(problem: ConvProblem, chip: Chip) -> AmpUnit | None:
+    """The multiply-accumulate units for the problem's types; integers have none."""
+    if not problem.dtype.is_float:
+        return None
+    kind, num_units = _amp_kind(problem, chip)
+    if num_units == 0:
+        raise PlanError(
+            f"chip {chip.name} cannot multiply {problem.dtype.value} numbers.",
+            remedy="Cast to f16, or use a chip with FP8 units such as c600.",
+        )
+    weight_bytes = num_units * amp_depth(problem.dtype, chip) * problem.dtype.num_bytes
+    load_cycles = ceil_div(weight_bytes, chip.conv_unit_coeff_load_bytes_per_cycle)
+    passes = ceil_div(16, num_units) if problem.out_channels > num_units else 1
+    return AmpUnit(
+        kind,
+        load_cycles,
+        num_units,
+        problem.partials.num_bytes,
+        passes,
+        chip.num_workers,
+    )
+
+
+def _amp_kind(problem: ConvProblem, chip: Chip) -> tuple[str, int]:
+    if problem.dtype is DType.F32:
+        return "f32", chip.fp32_in_fp32_out_conv_units
+    if problem.dtype is DType.F8:
+        return "f8", chip.fp8_in_fp16_out_conv_units
+    if problem.partials is DType.F32:
+        return "f16", chip.fp16_in_fp32_out_conv_units
+    kind = "f16" if chip.fp16_in_fp16_out_conv_units >= 16 else "f16-mk1"
+    return kind, chip.fp16_in_fp16_out_conv_units
+
+
+def amp_depth(dtype: DType, chip: Chip) -> int:
+    """Input channels of one weight load: elements a cycle times pipeline depth."""
+    if dtype is DType.F32:
+        return chip.fp32_conv_unit_load_elements * chip.fp32_conv_unit_pipeline_depth
+    if dtype is DType.F8:
+        return chip.fp8_conv_unit_load_elements * chip.fp8_conv_unit_pipeline_depth
+    return chip.fp16_conv_unit_load_elements * chip.fp16_conv_unit_pipeline_depth
+
+
+def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Method]:
+    depth = amp_depth(problem.dtype, chip)
+    out_group = unit.num_units * unit.num_passes
+    # A worker spends 4 cycles (8 for f32) on each element and weight load.
+    slope = 8 if unit.kind == "f32" else 4
+    rate = depth * unit.num_units / slope
+    make = partial(
+        Method,
+        out_group=out_group,
+        partials=problem.partials,
+        macs_per_cycle=rate,
+        is_interleaved=True,
+    )
+    if problem.is_matmul:
+        yield make(
+            "amp-1x1",
+            _codelet("amp-1x1", "ConvPartial1x1Out", problem, unit.num_units),
+            depth,
+            cycles=partial(vertices.amp_1x1_cycles, unit=unit),
+        )
+        return
+    for height in (1, 2, 4):
+        yield make(
+            "amp-nx1" if height == 1 else f"amp-nx1 of {height} kernel rows",
+            _codelet("amp-nx1", "ConvPartialnx1", problem, unit.num_units),
+            depth // height,
+            kernel_height=height,
+            cycles=partial(vertices.amp_nx1_cycles, unit=unit, kernel_height=height),
+        )
+
+
+def _slic_methods(problem: ConvProblem, unit: AmpUnit) -> Iterator[Method]:
+    """Groupings of conv groups by channels: 1x4, 2x2, 4x1 and, 16 units, 8x1, 16x1."""
+    if unit.kind not in ("f16", "f8") or problem.stride[-1] > 2:
+        return
+    if problem.is_matmul or max(problem.upsampling) > 1 or problem.in_channels > 4:
+        return
+    groupings = [(1, 4), (2, 2), (4, 1)]
+    if unit.num_units >= 16:
+        groupings += [(8, 1), (16, 1)]
+    # Four chains of units need one pass over the field, two chains need two.
+    quick = replace(unit, num_passes=1 if unit.num_units >= 16 else 2)
+    for groups, channels in groupings:
+        if groups > problem.groups or problem.in_channels > channels:
+            continue
+        yield Method(
+            f"slic {groups}x{channels}",
+            _codelet("slic", "ConvPartial1xNSLIC", problem, unit.num_units),
+            channels,
+            channels,
+            problem.partials,
+            4.0 * groups * channels * channels / quick.num_passes,
+            conv_group=groups,
+            cycles=partial(
+                vertices.slic_cycles,
+                unit=quick,
+                stride=problem.stride[-1],
+                is_quad_channel=channels == 4,
+            ),
+        )
+
+
+def _hmac_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
+    vector = _vector_elements(problem.dtype)
+    whole = round_up(problem.in_channels, vector)
+    for in_group in sorted({min(whole, 16), min(whole, 256)}):
+        yield Method(
+            "hmac" if in_group <= 16 else "hmac of long rows",
+            _codelet("hmac", "ConvPartialHorizontalMac", problem),
+            in_group,
+            1,
+            problem.partials,
+            in_group / (2 + 7 + in_group / vector),
+            cycles=partial(
+                vertices.hmac_cycles,
+                elements_per_load=vector,
+                in_group=in_group,
+                num_workers=chip.num_workers,
+            ),
+        )
+
+
+def _vmac_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
+    is_depthwise = problem.in_channels == 1 and problem.out_channels == 1
+    is_half = problem.dtype in (DType.F16, DType.BF16)
+    if not (is_depthwise and is_half) or problem.is_matmul:
+        return
+    lanes = 4 if problem.partials is DType.F32 else 8
+    for groups in (4, 8, 16):
+        if groups > round_up(problem.groups, 4):
+            continue
+        yield Method(
+            f"vmac of {groups}",
+            _codelet("vmac", "ConvPartialVerticalMac", problem),
+            1,
+            1,
+            problem.partials,
+            lanes / 3,
+            conv_group=groups,
+            cycles=partial(
+                vertices.vmac_cycles,
+                groups=groups,
+                lanes=lanes,
+                num_workers=chip.num_workers,
+            ),
+        )
+
+
+def _outer_product_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
+    if problem.in_channels > 1 or not problem.is_matmul or not problem.dtype.is_float:
+        return
+    if problem.dtype is DType.F8:
+        return
+    vector = _vector_elements(problem.dtype)
+    out_group = min(round_up(problem.out_channels, vector), 16 * vector)
+    yield Method(
+        "outer-product",
+        _codelet("outer-product", "OuterProduct", problem),
+        1,
+        out_group,
+        problem.output,
+        vector,
+        cycles=partial(
+            vertices.outer_product_cycles,
+            out_group=out_group,
+            elements_per_load=vector,
+            num_workers=chip.num_workers,
+        ),
+    )
+
+
+def _vector_elements(dtype: DType) -> int:
+    """Elements of one 64-bit load; integers are multiplied one by one."""
+    return 8 // max(dtype.num_bytes, 2) if dtype.is_float else 1
+
+
+def _codelet(method: str, name: str, problem: ConvProblem, units: int = 0) -> Codelet:
+    types = f"{problem.dtype.value},{problem.partials.value}"
+    suffix = f",{units}" if units else ""
+    return Codelet(
+        f"poplin::{name}<{types}{suffix}>",
+        Thread.SUPERVISOR,
+        code_bytes=_CODE_BYTES[method],
+        state_bytes=44,
+        source=_SOURCE,
+    )

@@ -1,0 +1,71 @@
+"""Occupancy: how full the tiles of a split are, as a few runs of a tile vector.
+
+Splits rarely come out even: some tiles get a full share, the rest less. In: a Solution.
+Out: tile vectors of at most three runs (full tiles, the rest at their mean, idle ones).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from popple.plan.conv.search import Solution
+from popple.program import TileVector
+from popple.units import ceil_div
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """`num_full` of `num_used` tiles have a full share, the rest `rest` of one."""
+
+    num_tiles: int
+    num_used: int
+    num_full: int
+    rest: float
+
+    def vector(self, value: int) -> TileVector:
+        """`value` for a full share, in proportion for less."""
+        less = math.ceil(value * self.rest)
+        runs = [(self.num_full, value), (self.num_used - self.num_full, less)]
+        return TileVector.of([*runs, (self.num_tiles - self.num_used, 0)])
+
+    def spread(self, total: int, grain: int = 1) -> TileVector:
+        """`total` dealt evenly over the tiles used."""
+        return TileVector.spread(total, self.num_used, self.num_tiles, grain)
+
+    @property
+    def ones(self) -> TileVector:
+        """1 on every tile used."""
+        return TileVector.of([(self.num_used, 1), (self.num_tiles - self.num_used, 0)])
+
+
+def find_occupancy(solution: Solution) -> Occupancy:
+    """How full the solution's tiles are."""
+    axes = _axes(solution)
+    num_used = int(solution.split.num_used[0])
+    num_full = min(num_used, math.prod(size // share for size, share in axes))
+    fullest = math.prod(share for _, share in axes)
+    left = math.prod(size for size, _ in axes) - num_full * fullest
+    num_rest = num_used - num_full
+    rest = left / (num_rest * fullest) if num_rest else 1.0
+    num_tiles = solution.setting.chip.num_tiles
+    return Occupancy(num_tiles, num_used, num_full, min(1.0, max(0.0, rest)))
+
+
+def _axes(solution: Solution) -> list[tuple[int, int]]:
+    """Size and largest share of everything that is split."""
+    problem, method = solution.setting.form.problem, solution.setting.method
+    split, serial = solution.split, solution.setting.serial
+    in_units = ceil_div(problem.in_channels, method.in_group)
+    out_units = ceil_div(problem.out_channels, method.out_group)
+    sizes = [
+        ceil_div(problem.groups, method.conv_group),
+        ceil_div(in_units, serial.in_parts),
+        ceil_div(out_units, serial.out_parts),
+        problem.batch,
+        *problem.out_field,
+        *problem.kernel,
+    ]
+    shares = [split.groups_share, split.in_share, split.out_share]
+    shares += [*split.field.shares, *split.kernel.shares]
+    return [(size, int(share[0])) for size, share in zip(sizes, shares, strict=True)]

@@ -1,0 +1,205 @@
+"""The search: the split with the fewest cycles whose temporaries fit.
+
+In: a ConvProblem, a Chip and the plan options. Out: a `Choice`, the best solution, the
+next best ones and what bounds it. Forms and methods are tried best rate first, and not
+at all once their inner loops alone take longer than a plan already found. Serial parts
+are tried when the plan one would like does not fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from popple.plan.conv.cost import Costs, Setting, estimate_costs
+from popple.plan.conv.methods import find_methods
+from popple.plan.conv.problem import ConvProblem
+from popple.plan.conv.splits import Candidates, Serial, find_candidates
+from popple.plan.conv.transforms import find_forms
+from popple.target import Chip
+from popple.units import ceil_div
+
+NUM_RUNNERS_UP = 3
+# Alternatives kept of one evaluation: enough for the best plan and its runners-up.
+_KEPT_EACH = 1 + NUM_RUNNERS_UP
+_MAX_SERIAL_PARTS = 256
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One candidate with its costs; arrays hold this one entry."""
+
+    setting: Setting
+    split: Candidates
+    costs: Costs
+
+    @property
+    def cycles(self) -> int:
+        """Estimated cycles of the plan."""
+        return int(self.costs.total[0])
+
+    @property
+    def memory_bytes(self) -> int:
+        """Temporary bytes on the fullest tile."""
+        return int(self.costs.memory_bytes[0])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The plan taken, those not taken, and whether memory forced it."""
+
+    best: Solution
+    runners_up: tuple[Solution, ...]
+    is_memory_bound: bool
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """Costs of all splits of one form, method and number of serial parts."""
+
+    setting: Setting
+    candidates: Candidates
+    costs: Costs
+
+    def least_cycles(self, limit_bytes: float) -> float:
+        """Cycles of the best candidate within the limit; infinite without one."""
+        fits = self.costs.memory_bytes <= limit_bytes
+        return float(self.costs.total[fits].min()) if fits.any() else math.inf
+
+    def find_best(self, limit_bytes: float) -> list[Solution]:
+        """The best few candidates within the limit."""
+        fits = np.flatnonzero(self.costs.memory_bytes <= limit_bytes)
+        if not len(fits):
+            return []
+        order = np.argsort(self.costs.total[fits], kind="stable")[:_KEPT_EACH]
+        return [
+            Solution(self.setting, self.candidates.take(only), self.costs.take(only))
+            for only in np.split(fits[order], len(order))
+        ]
+
+
+@lru_cache(maxsize=4096)
+def find_choice(problem: ConvProblem, chip: Chip, memory_proportion: float) -> Choice:
+    """The best plan for the problem, with its alternatives."""
+    limit_bytes = memory_proportion * chip.tile_memory_bytes
+    evaluations = _evaluate_parallel(problem, chip, limit_bytes)
+    wished = min(e.least_cycles(math.inf) for e in evaluations)
+    fitting = min(e.least_cycles(limit_bytes) for e in evaluations)
+    if fitting > wished:
+        evaluations += _evaluate_serial(evaluations, limit_bytes, fitting)
+    limit_bytes = _relax(evaluations, limit_bytes, chip)
+    ranked = _rank(evaluations, limit_bytes)
+    return Choice(
+        ranked[0], _distinct(ranked), is_memory_bound=ranked[0].cycles > wished
+    )
+
+
+def _evaluate_parallel(
+    problem: ConvProblem, chip: Chip, limit_bytes: float
+) -> list[_Evaluation]:
+    pool = [
+        (method.least_cycles(form.problem, chip.num_tiles), number, form, method)
+        for number, form in enumerate(find_forms(problem))
+        for method in find_methods(form.problem, chip)
+    ]
+    pool.sort(key=lambda entry: entry[:2])
+    evaluations: list[_Evaluation] = []
+    fitting = math.inf
+    for least_cycles, _, form, method in pool:
+        if least_cycles > fitting and evaluations:
+            break
+        evaluation = _evaluate(Setting(form, method, chip, Serial()))
+        fitting = min(fitting, evaluation.least_cycles(limit_bytes))
+        evaluations.append(evaluation)
+    return evaluations
+
+
+def _evaluate(setting: Setting) -> _Evaluation:
+    candidates = find_candidates(
+        setting.form.problem, setting.method, setting.chip.num_tiles, setting.serial
+    )
+    return _Evaluation(setting, candidates, estimate_costs(candidates, setting))
+
+
+def _evaluate_serial(
+    evaluations: list[_Evaluation], limit_bytes: float, fitting: float
+) -> list[_Evaluation]:
+    """Serial parts of every form and method that may beat what fits already."""
+    found: list[_Evaluation] = []
+    for parallel in sorted(evaluations, key=lambda e: e.least_cycles(math.inf)):
+        if parallel.least_cycles(math.inf) >= fitting:
+            break
+        for along_out in (True, False):
+            for evaluation in _serial_series(parallel.setting, along_out, limit_bytes):
+                found.append(evaluation)
+                fitting = min(fitting, evaluation.least_cycles(limit_bytes))
+    return found
+
+
+def _serial_series(
+    setting: Setting, along_out: bool, limit_bytes: float
+) -> Iterator[_Evaluation]:
+    """More and more parts, until that no longer helps."""
+    problem, method = setting.form.problem, setting.method
+    units = (
+        ceil_div(problem.out_channels, method.out_group)
+        if along_out
+        else ceil_div(problem.in_channels, method.in_group)
+    )
+    previous = math.inf
+    for parts in serial_parts(units):
+        serial = Serial(out_parts=parts) if along_out else Serial(in_parts=parts)
+        evaluation = _evaluate(replace(setting, serial=serial))
+        yield evaluation
+        cycles = evaluation.least_cycles(limit_bytes)
+        if previous < math.inf and cycles >= previous:
+            return
+        previous = cycles
+
+
+def serial_parts(units: int) -> list[int]:
+    """Numbers of serial parts: divisors of the channel groups, each 1.5 times more.
+
+    Parts must be equal, as one body of the loop serves them all.
+    """
+    chosen = [1]
+    for parts in range(2, min(units, _MAX_SERIAL_PARTS) + 1):
+        if units % parts == 0 and parts >= 1.5 * chosen[-1]:
+            chosen.append(parts)
+    return chosen[1:]
+
+
+def _relax(evaluations: list[_Evaluation], limit_bytes: float, chip: Chip) -> float:
+    """The limit, doubled until some plan fits; dropped beyond twice the memory.
+
+    A limit of 0 asks for the least temporary memory.
+    """
+    least = min(int(e.costs.memory_bytes.min()) for e in evaluations)
+    if limit_bytes <= 0:
+        return least
+    while limit_bytes < least:
+        limit_bytes *= 2
+        if limit_bytes > 2 * chip.tile_memory_bytes:
+            return math.inf
+    return limit_bytes
+
+
+def _rank(evaluations: list[_Evaluation], limit_bytes: float) -> list[Solution]:
+    solutions = [s for e in evaluations for s in e.find_best(limit_bytes)]
+    return sorted(solutions, key=lambda s: (s.cycles, s.memory_bytes))
+
+
+def _distinct(ranked: list[Solution]) -> tuple[Solution, ...]:
+    """The next best solutions that do not cost exactly what a better one does."""
+    seen = {(ranked[0].cycles, ranked[0].memory_bytes)}
+    found: list[Solution] = []
+    for solution in ranked[1:]:
+        key = (solution.cycles, solution.memory_bytes)
+        if key not in seen:
+            seen.add(key)
+            found.append(solution)
+    return tuple(found[:NUM_RUNNERS_UP])

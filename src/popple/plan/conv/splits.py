@@ -1,0 +1,261 @@
+"""Splits: the ways to cut a problem over tiles, as arrays over all candidates.
+
+In: a problem in some form, a method's groups, the number of tiles and of serial parts.
+Out: `Candidates`, one entry for each split worth looking at. More tiles never cost
+more along the field (nothing is summed over it), so the field takes whatever tiles the
+other splits leave: that makes the search space small whatever the chip's size.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from popple.plan.conv.methods import Method
+from popple.plan.conv.problem import ConvProblem
+from popple.plan.conv.vertices import Ints, TileWork, ceil_of
+from popple.units import ceil_div
+
+_MAX_CANDIDATES = 3000
+_MAX_FIELD_OPTIONS = 1500
+_MAX_KERNEL_OPTIONS = 6
+
+
+@dataclass(frozen=True)
+class Serial:
+    """Parts computed one after the other, along output and input channels."""
+
+    out_parts: int = 1
+    in_parts: int = 1
+
+    @property
+    def count(self) -> int:
+        """Times the body of the loop runs."""
+        return self.out_parts * self.in_parts
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Splits of several dimensions together: shares by dimension, and tiles used."""
+
+    shares: tuple[Ints, ...]
+    counts: Ints
+
+    def take(self, index: Ints) -> Grid:
+        """The options at `index`."""
+        return Grid(tuple(s[index] for s in self.shares), self.counts[index])
+
+    @property
+    def size(self) -> Ints:
+        """Positions in one share."""
+        return product_of(self.shares)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Splits and what each gives the fullest tile to do.
+
+    Shares of groups and channels count the method's groups; `inputs`, `weights` and
+    `partials` are elements on that tile, group padding included.
+    """
+
+    groups_split: Ints
+    in_split: Ints
+    out_split: Ints
+    field: Grid
+    kernel: Grid
+    groups_share: Ints
+    in_share: Ints
+    out_share: Ints
+    inputs: Ints
+    weights: Ints
+    partials: Ints
+    work: TileWork
+
+    def take(self, index: Ints) -> Candidates:
+        """The candidates at `index`."""
+        names = ("groups_split", "in_split", "out_split", "groups_share", "in_share")
+        names += ("out_share", "inputs", "weights", "partials")
+        return replace(
+            self,
+            field=self.field.take(index),
+            kernel=self.kernel.take(index),
+            work=self.work.take(index),
+            **{name: getattr(self, name)[index] for name in names},
+        )
+
+    @property
+    def num_used(self) -> Ints:
+        """Tiles that have something to do."""
+        channels = self.groups_split * self.in_split * self.out_split
+        return channels * self.field.counts * self.kernel.counts
+
+    @property
+    def num_summed(self) -> Ints:
+        """Tiles whose partials make one output."""
+        return self.in_split * self.kernel.counts
+
+
+def product_of(factors: Sequence[Ints]) -> Ints:
+    """Entry by entry the product of arrays."""
+    return reduce(operator.mul, factors)
+
+
+def distinct_splits(size: int, limit: int) -> Ints:
+    """Numbers of parts up to `limit` that no smaller number equals in largest part."""
+    parts = np.arange(1, min(size, limit) + 1, dtype=np.int64)
+    return np.unique(ceil_of(size, ceil_of(size, parts)))
+
+
+def thin(values: Ints, max_count: int) -> Ints:
+    """At most `max_count` of sorted values, evenly by rank, the ends kept."""
+    if len(values) <= max_count:
+        return values
+    ranks = np.linspace(0, len(values) - 1, max(max_count, 2), dtype=np.int64)
+    return values[np.unique(ranks)]
+
+
+def make_grid(dims: Sequence[int], limit: int, max_options: int) -> Grid:
+    """Splits of all dimensions that use at most `limit` tiles together."""
+    splits = [distinct_splits(dim, limit) for dim in dims]
+    several = sum(len(s) > 1 for s in splits)
+    if several > 1:
+        each = max(2, int(max_options ** (1 / several)))
+        splits = [thin(s, each) for s in splits]
+    mesh = [m.ravel() for m in np.meshgrid(*splits, indexing="ij")]
+    counts = product_of(mesh)
+    kept = counts <= limit
+    shares = tuple(ceil_of(dim, m[kept]) for dim, m in zip(dims, mesh, strict=True))
+    return Grid(shares, counts[kept])
+
+
+def best_by_tiles(grid: Grid, problem: ConvProblem) -> Grid:
+    """For each number of tiles the best field split with at most as many.
+
+    Best is least work and least input with its halo, each as a part of the whole.
+    """
+    batch, *field = grid.shares
+    work = product_of([batch, *field[:-1]]) * (7 + field[-1])
+    halo = batch * _input_positions(problem, field, problem.kernel)
+    score = work / work.max() + halo / halo.max()
+    order = np.lexsort((score, grid.counts))
+    sorted_score = score[order]
+    before = np.minimum.accumulate(np.concatenate(([math.inf], sorted_score[:-1])))
+    return grid.take(order[sorted_score < before])
+
+
+def _input_positions(
+    problem: ConvProblem, field: Sequence[Ints], kernel: Sequence[Ints | int]
+) -> Ints:
+    """Field positions that an output block needs, its halo included."""
+    total = np.ones_like(field[0])
+    for d, (out, window) in enumerate(zip(field, kernel, strict=True)):
+        span = (out - 1) * problem.stride[d] + (window - 1) * problem.dilation[d] + 1
+        held = np.minimum(ceil_of(span, problem.upsampling[d]), problem.field[d])
+        # A stride beyond the kernel leaves gaps that nobody needs.
+        total = total * np.minimum(held, out * window)
+    return total
+
+
+def find_candidates(
+    problem: ConvProblem, method: Method, num_tiles: int, serial: Serial
+) -> Candidates:
+    """All splits worth costing, with the shares they give a tile."""
+    units_in = ceil_div(ceil_div(problem.in_channels, method.in_group), serial.in_parts)
+    units_out = ceil_div(
+        ceil_div(problem.out_channels, method.out_group), serial.out_parts
+    )
+    units_groups = ceil_div(problem.groups, method.conv_group)
+    kernel = make_grid(problem.kernel, num_tiles, _MAX_KERNEL_OPTIONS)
+    axes = _thin_axes(
+        [
+            distinct_splits(units_groups, num_tiles),
+            np.arange(len(kernel.counts), dtype=np.int64),
+            distinct_splits(units_in, num_tiles),
+            distinct_splits(units_out, num_tiles),
+        ]
+    )
+    mesh = [m.ravel() for m in np.meshgrid(*axes, indexing="ij")]
+    used = mesh[0] * kernel.counts[mesh[1]] * mesh[2] * mesh[3]
+    fits = used <= num_tiles
+    groups, window, ins, outs = (m[fits] for m in mesh)
+    field = _fill_field(problem, num_tiles, num_tiles // used[fits])
+    shares = (
+        ceil_of(units_groups, groups),
+        ceil_of(units_in, ins),
+        ceil_of(units_out, outs),
+    )
+    return _make_candidates(
+        problem, method, (groups, ins, outs), shares, field, kernel.take(window)
+    )
+
+
+def _thin_axes(axes: list[Ints]) -> list[Ints]:
+    """The axes, the longest thinned until their product is small enough."""
+    while math.prod(map(len, axes)) > _MAX_CANDIDATES:
+        longest = max(range(len(axes)), key=lambda i: len(axes[i]))
+        axes[longest] = thin(axes[longest], max(2, len(axes[longest]) * 3 // 4))
+    return axes
+
+
+def _fill_field(problem: ConvProblem, num_tiles: int, left: Ints) -> Grid:
+    dims = (problem.batch, *problem.out_field)
+    grid = make_grid(dims, num_tiles, _MAX_FIELD_OPTIONS)
+    best = best_by_tiles(grid, problem)
+    return best.take(np.searchsorted(best.counts, left, side="right") - 1)
+
+
+def _make_candidates(
+    problem: ConvProblem,
+    method: Method,
+    splits: tuple[Ints, Ints, Ints],
+    shares: tuple[Ints, Ints, Ints],
+    field: Grid,
+    kernel: Grid,
+) -> Candidates:
+    groups, ins, outs = shares
+    batch, *dims = field.shares
+    conv_groups = groups * min(method.conv_group, problem.groups)
+    in_channels = ins * min(method.in_group, problem.in_channels)
+    out_channels = outs * min(method.out_group, problem.out_channels)
+    positions = batch * _input_positions(problem, dims, kernel.shares)
+    return Candidates(
+        *splits,
+        field=field,
+        kernel=kernel,
+        groups_share=groups,
+        in_share=ins,
+        out_share=outs,
+        inputs=conv_groups * in_channels * positions,
+        weights=conv_groups * in_channels * out_channels * kernel.size,
+        partials=conv_groups * out_channels * field.size,
+        work=_make_work(problem, shares, field, kernel),
+    )
+
+
+def _active_positions(problem: ConvProblem, dims: Sequence[Ints]) -> list[Ints]:
+    """Outputs of a share that one kernel element contributes to, by dimension."""
+    steps = zip(problem.active_field, dims, problem.upsampling, strict=True)
+    return [np.minimum(ceil_of(n, step), most) for most, n, step in steps]
+
+
+def _make_work(
+    problem: ConvProblem, shares: tuple[Ints, Ints, Ints], field: Grid, kernel: Grid
+) -> TileWork:
+    batch, *dims = field.shares
+    active = _active_positions(problem, dims)
+    columns = kernel.shares[-1]
+    return TileWork(
+        conv_groups=shares[0],
+        rows=product_of([batch, *active[:-1]]),
+        columns=active[-1],
+        kernel_rows=product_of([np.ones_like(columns), *kernel.shares[:-1]]),
+        kernel_columns=columns,
+        in_groups=shares[1],
+        out_groups=shares[2],
+    )

@@ -1,0 +1,172 @@
+"""Supply: how an operand gets from where it lies into the layout the vertices read.
+
+In: what a tile needs of an operand, where the operand lies and where the plan would
+like it. Out: steps of rearrangement, and a `Supply` that says what is left to exchange.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from popple.graph import TensorType
+from popple.plan.conv.draft import Draft
+from popple.plan.conv.layouts import Adjacency, copy_atom
+from popple.plan.conv.occupancy import Occupancy
+from popple.plan.conv.vertices import copy_cycles
+from popple.plan.opplan import Move, TileMapping
+from popple.program import TileVector
+from popple.target import Chip
+from popple.units import ceil_div
+
+_WORD_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the fullest tile needs of an operand in one of `num_parts` serial parts.
+
+    `received_bytes` is what it does not hold already when the operand lies as wished;
+    `copied_bytes` is the size of the operand in a form that a copy has to make.
+    """
+
+    name: str
+    type: TensorType
+    adjacency: Adjacency
+    copied_bytes: int
+    held_bytes: int
+    received_bytes: int
+    num_parts: int
+    is_shared: bool
+
+
+@dataclass(frozen=True)
+class Supply:
+    """What is left to do once the operand is ready to be broadcast.
+
+    `piece_bytes` come from one tile; `copied_after_bytes` are put in order on the
+    receiving tile, `atom_bytes` at a time.
+    """
+
+    name: str
+    sent_by_tile: TileVector
+    received_bytes: int
+    held_bytes: int
+    piece_bytes: int
+    is_shared: bool
+    copied_after_bytes: int = 0
+    atom_bytes: int = _WORD_BYTES
+
+    @property
+    def rearranged(self) -> str:
+        """Name of the operand's copy in the wished mapping, if one was made."""
+        return f"rearranged {self.name}"
+
+    @property
+    def sliced(self) -> str:
+        """Name of the operand's part for one turn of a serial loop."""
+        return f"slice {self.name}"
+
+    def add_copy(self, draft: Draft, occupancy: Occupancy) -> str:
+        """The on-tile copy that puts received elements in order; names the result."""
+        cycles = copy_cycles(self.copied_after_bytes, self.atom_bytes)
+        draft.multi(f"order {self.name}", "poplar::Regroup", occupancy, cycles)
+        draft.end(self.name)
+        ordered = f"ordered {self.name}"
+        draft.begin(ordered, occupancy.vector(self.held_bytes))
+        return ordered
+
+
+def supply_operand(
+    draft: Draft,
+    need: Need,
+    given: TileMapping | None,
+    wish: TileMapping,
+    occupancy: Occupancy,
+    chip: Chip,
+) -> Supply:
+    """Rearrange the operand as far as it pays before the exchange."""
+    if need.copied_bytes:
+        return _transformed(draft, need, given or wish, occupancy)
+    if given is None or given.layout == wish.layout:
+        return _make_supply(need, (given or wish).bytes_by_tile, need.received_bytes)
+    atom = copy_atom(given.layout, need.adjacency)
+    if atom == 0:
+        # In order, but on other tiles: the exchange brings all of it.
+        return _make_supply(need, given.bytes_by_tile, need.held_bytes)
+    atom_bytes = min(_WORD_BYTES, atom * need.type.dtype.num_bytes)
+    if _pays_before(need, atom_bytes, occupancy, chip):
+        return _rearranged(draft, need, given, wish, atom_bytes, occupancy)
+    return _make_supply(
+        need, given.bytes_by_tile, need.held_bytes, need.held_bytes, atom_bytes
+    )
+
+
+def _make_supply(
+    need: Need,
+    source: TileVector,
+    received_bytes: int,
+    copied_after_bytes: int = 0,
+    atom_bytes: int = _WORD_BYTES,
+) -> Supply:
+    sent = source.map(lambda num_bytes: ceil_div(num_bytes, need.num_parts))
+    return Supply(
+        need.name,
+        sent,
+        received_bytes,
+        need.held_bytes,
+        sent.maximum,
+        need.is_shared,
+        copied_after_bytes,
+        atom_bytes,
+    )
+
+
+def _pays_before(need: Need, atom_bytes: int, occupancy: Occupancy, chip: Chip) -> bool:
+    """Whether one copy of each element, before the broadcast, is the cheaper way."""
+    each = ceil_div(need.type.num_bytes, occupancy.num_used)
+    before = copy_cycles(each, atom_bytes)
+    before += ceil_div(each, chip.exchange_bytes_per_cycle)
+    before += chip.exchange_latency_cycles + chip.mean_sync_delay_cycles
+    after = copy_cycles(need.held_bytes, atom_bytes) * need.num_parts
+    return before < after
+
+
+def _rearranged(
+    draft: Draft,
+    need: Need,
+    given: TileMapping,
+    wish: TileMapping,
+    atom_bytes: int,
+    occupancy: Occupancy,
+) -> Supply:
+    """The whole operand brought into the wished mapping first."""
+    _add_copy(
+        draft, need, given.bytes_by_tile, wish.bytes_by_tile, atom_bytes, occupancy
+    )
+    return _make_supply(need, wish.bytes_by_tile, need.received_bytes)
+
+
+def _transformed(
+    draft: Draft, need: Need, source: TileMapping, occupancy: Occupancy
+) -> Supply:
+    """The operand copied into the form, spread over the tiles that use it."""
+    spread = occupancy.spread(need.copied_bytes)
+    atom_bytes = min(_WORD_BYTES, need.adjacency.group * need.type.dtype.num_bytes)
+    _add_copy(draft, need, source.bytes_by_tile, spread, atom_bytes, occupancy)
+    return _make_supply(need, spread, need.received_bytes)
+
+
+def _add_copy(
+    draft: Draft,
+    need: Need,
+    source: TileVector,
+    result: TileVector,
+    atom_bytes: int,
+    occupancy: Occupancy,
+) -> None:
+    draft.add(Move(f"rearrange {need.name}", source, result))
+    draft.begin(f"message of {need.name}", result)
+    cycles = copy_cycles(result.maximum, atom_bytes)
+    draft.multi(f"order {need.name}", "poplar::Regroup", occupancy, cycles)
+    draft.end(f"message of {need.name}")
+    draft.begin(f"rearranged {need.name}", result)

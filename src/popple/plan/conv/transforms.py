@@ -1,0 +1,119 @@
+"""Forms: equivalent shapes of one problem, among which the search chooses.
+
+In: a ConvProblem. Out: the same products as other convolutions: matrix rows instead of
+a field (flatten), operands exchanged (swap), kernel positions made input channels
+(expand), several conv groups computed as one with zeros in between (combine).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from popple.plan.conv.problem import ConvProblem, Dims
+
+_COMBINED_CHANNELS = 16
+
+
+@dataclass(frozen=True)
+class Form:
+    """A problem to search splits for, and what it takes to get there.
+
+    `copied_inputs` and `copied_weights` are elements of the transformed operands that
+    a copy writes before the convolution; views cost nothing. `is_swapped` says that
+    the problem's field is the op's kernel operand.
+    """
+
+    name: str
+    problem: ConvProblem
+    is_swapped: bool = False
+    copied_inputs: int = 0
+    copied_weights: int = 0
+
+
+def find_forms(problem: ConvProblem) -> tuple[Form, ...]:
+    """All forms worth searching, the problem as it stands first."""
+    return tuple(_all_forms(problem))
+
+
+def _all_forms(problem: ConvProblem) -> Iterator[Form]:
+    for form in (Form("", problem), *_expanded(problem), *_combined(problem)):
+        if not form.problem.is_matmul:
+            yield form
+            continue
+        flat = flatten(form.problem)
+        yield replace(form, problem=flat)
+        if flat.in_channels > 1:
+            yield _swapped(replace(form, problem=flat))
+
+
+def flatten(problem: ConvProblem) -> ConvProblem:
+    """Batch and field of a kernel-1 convolution as the rows of a matrix."""
+    return replace(
+        problem,
+        batch=1,
+        field=(problem.num_rows,),
+        kernel=(1,),
+        stride=(1,),
+        padding=(0,),
+        padding_before=(0,),
+        dilation=(1,),
+        upsampling=(1,),
+    )
+
+
+def _swapped(form: Form) -> Form:
+    flat = form.problem
+    problem = replace(flat, field=(flat.out_channels,), out_channels=flat.field[0])
+    return Form(
+        f"{form.name} swap".strip(),
+        problem,
+        is_swapped=True,
+        copied_inputs=form.copied_weights,
+        copied_weights=form.copied_inputs,
+    )
+
+
+def _expanded(problem: ConvProblem) -> Iterator[Form]:
+    dims = range(len(problem.field))
+    wide = [d for d in dims if problem.kernel[d] > 1 and problem.upsampling[d] == 1]
+    for count in sorted({1, len(wide)} - {0}):
+        for chosen in combinations(wide, count):
+            expanded = expand(problem, chosen)
+            name = f"expand {','.join(map(str, chosen))}"
+            yield Form(name, expanded, copied_inputs=expanded.num_inputs)
+
+
+def expand(problem: ConvProblem, dims: Dims) -> ConvProblem:
+    """Kernel positions of `dims` as input channels, the field gathered for each."""
+
+    def changed(values: Dims, to: Dims) -> Dims:
+        return tuple(to[d] if d in dims else v for d, v in enumerate(values))
+
+    ones, zeros = (1,) * len(problem.field), (0,) * len(problem.field)
+    return replace(
+        problem,
+        field=changed(problem.field, problem.out_field),
+        kernel=changed(problem.kernel, ones),
+        stride=changed(problem.stride, ones),
+        padding=changed(problem.padding, zeros),
+        padding_before=changed(problem.padding_before, zeros),
+        dilation=changed(problem.dilation, ones),
+        in_channels=problem.in_channels * math.prod(problem.kernel[d] for d in dims),
+    )
+
+
+def _combined(problem: ConvProblem) -> Iterator[Form]:
+    widest = max(problem.in_channels, problem.out_channels)
+    factor = min(_COMBINED_CHANNELS // widest, problem.groups)
+    if factor < 2:
+        return
+    combined = replace(
+        problem,
+        groups=-(-problem.groups // factor),
+        in_channels=problem.in_channels * factor,
+        out_channels=problem.out_channels * factor,
+    )
+    yield Form(f"combine {factor}", combined, copied_weights=combined.num_weights)

@@ -1,0 +1,98 @@
+"""Lowering: a Graph becomes a Program on a Target.
+
+    plan_graph = plan_layout (a plan and a mapping for everything)
+               + Emitter     (steps and variables of each op)
+               + structure   (what is repeated, what runs at the same time)
+
+The structure follows the graph's Execution: micro-batches are repeated for gradient
+accumulation, then the update runs once, and all of it for every device iteration.
+Pipelines have a structure of their own, in `lower_pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from popple.errors import PlanError
+from popple.graph import Graph, Phase, Strategy, verify
+from popple.plan.emit import Emitter
+from popple.plan.layout import Progress, plan_layout
+from popple.plan.lower_pipeline import lower_pipeline
+from popple.plan.lower_update import lower_update
+from popple.plan.opplan import OpPlan, PlanOptions, TileMapping
+from popple.plan.planner import Planner
+from popple.plan.streams import Streams, find_streams
+from popple.plan.structure import Structure, repeat, sequence
+from popple.program import Program, Step
+from popple.target import Target
+
+
+@dataclass(frozen=True)
+class PlannedProgram:
+    """The program, and why it is as it is.
+
+    `plans` are by op, `mappings` by value and in terms of one chip, `chips` by the
+    value that owns the memory. `generic_ops` counts the framework ops that were priced
+    by the generic rule.
+    """
+
+    program: Program
+    plans: Mapping[str, OpPlan]
+    mappings: Mapping[str, TileMapping]
+    generic_ops: Mapping[str, int]
+    chips: Mapping[str, int]
+
+
+def plan_graph(
+    graph: Graph,
+    target: Target,
+    options: PlanOptions | None = None,
+    progress: Progress | None = None,
+) -> PlannedProgram:
+    """Plan every op of a graph and lower it to a program."""
+    verify(graph)
+    _verify_chips(graph, target)
+    planner = Planner(target, options)
+    layout = plan_layout(graph, planner, progress)
+    emitter = Emitter(graph, layout, target)
+    streams = find_streams(graph, layout)
+    is_pipeline = graph.execution.strategy is Strategy.PIPELINED
+    lowered = lower_pipeline if is_pipeline else lower_in_turn
+    structure = lowered(graph, emitter, streams)
+    program = Program(
+        graph.name,
+        graph.execution.num_chips,
+        target.chip.num_tiles,
+        emitter.variables,
+        structure.main,
+        structure.functions,
+    )
+    return PlannedProgram(
+        program, layout.plans, layout.mappings, planner.generic_ops, layout.chips
+    )
+
+
+def lower_in_turn(graph: Graph, emitter: Emitter, streams: Streams) -> Structure:
+    """Chips take turns: one op after the other, in the order of the graph."""
+    execution = graph.execution
+    steps: list[Step] = [emitter.stream_in(*item) for item in streams.all_in()]
+    for op in graph.ops:
+        if op.phase is not Phase.UPDATE:
+            steps += emitter.op_steps(op)
+    steps += [emitter.stream_out(*item) for item in streams.all_out()]
+    micro_batch = sequence(steps, "micro_batch")
+    body = repeat(execution.accumulation, micro_batch, "accumulation")
+    update = lower_update(graph, emitter, streams)
+    iteration = sequence([body, *update], "iteration")
+    return Structure(repeat(execution.device_iterations, iteration, "iterations"))
+
+
+def _verify_chips(graph: Graph, target: Target) -> None:
+    needed = graph.execution.num_chips
+    if needed > target.num_chips:
+        raise PlanError(
+            f"the graph needs {needed} chips, but the target has {target.num_chips}.",
+            where=f"graph {graph.name!r}",
+            remedy=f"Use a target with at least {needed} chips per replica.",
+        )

@@ -1,0 +1,78 @@
+"""The weight update: chips work at the same time except where they communicate.
+
+Ops are sorted into rounds. A round is the work that needs no further communication,
+all chips in parallel, then the communication it makes possible: collectives, whose
+rings join equal chips of the replicas, chips in parallel; copies between chips one
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from popple.graph import Graph, Op, Phase, get_op
+from popple.plan.emit import Emitter
+from popple.plan.streams import UPDATE_STAGE, Streams
+from popple.plan.structure import by_chip
+from popple.program import Step
+
+
+@dataclass
+class _Round:
+    """Ops that may run once all earlier rounds are over."""
+
+    local: list[Op] = field(default_factory=list[Op])
+    collectives: list[Op] = field(default_factory=list[Op])
+    copies: list[Op] = field(default_factory=list[Op])
+
+    def kind_of(self, op: Op) -> list[Op]:
+        """The list an op belongs to."""
+        if op.kind == "chip_copy":
+            return self.copies
+        return self.collectives if _is_collective(op) else self.local
+
+
+def lower_update(graph: Graph, emitter: Emitter, streams: Streams) -> list[Step]:
+    """The steps of the update phase with its host traffic, none without updates."""
+    steps: list[Step] = [
+        emitter.stream_in(*item) for item in streams.inputs.get(UPDATE_STAGE, ())
+    ]
+    ops = [op for op in graph.ops if op.phase is Phase.UPDATE]
+    for number, current in enumerate(_rounds(graph, ops)):
+        steps += _parallel_steps(emitter, current.local, f"update{number}")
+        steps += _parallel_steps(emitter, current.collectives, f"collectives{number}")
+        for op in current.copies:
+            steps += emitter.op_steps(op)
+    steps += [
+        emitter.stream_out(*item) for item in streams.outputs.get(UPDATE_STAGE, ())
+    ]
+    return steps
+
+
+def _rounds(graph: Graph, ops: Iterable[Op]) -> list[_Round]:
+    """Each op in the first round in which all memory it touches is settled."""
+    settled: defaultdict[str, int] = defaultdict(int)
+    rounds: list[_Round] = []
+    for op in ops:
+        touched = {graph.root(name) for name in (*op.inputs, *op.outputs)}
+        number = max((settled[root] for root in touched), default=0)
+        while len(rounds) <= number:
+            rounds.append(_Round())
+        rounds[number].kind_of(op).append(op)
+        after = number + int(op.kind == "chip_copy" or _is_collective(op))
+        settled.update((root, after) for root in touched)
+    return rounds
+
+
+def _is_collective(op: Op) -> bool:
+    return get_op(op.kind).family == "collective"
+
+
+def _parallel_steps(emitter: Emitter, ops: Iterable[Op], name: str) -> list[Step]:
+    steps: defaultdict[int, list[Step]] = defaultdict(list)
+    for op in ops:
+        steps[op.chip] += emitter.op_steps(op)
+    busy = {chip: found for chip, found in steps.items() if found}
+    return [by_chip(busy, name)] if busy else []

@@ -1,0 +1,149 @@
+"""OpPlan: the choice for one op, before it is placed on its chip.
+
+Rules see one chip whose tiles are numbered from 0 and give plans in the same terms;
+`lower` moves them to the op's chip and ties them to variables. A PlanRequest holds
+everything a rule may look at and is hashable, so equal ops are planned once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from popple.graph import Signature
+from popple.program import Category, TileVector, VertexGroup
+from popple.target import Target
+
+
+@dataclass(frozen=True)
+class TileMapping:
+    """Which bytes of a value lie on which tile of its chip.
+
+    `layout` names the order of the elements: two values of one shape with equal
+    mappings have equal elements on equal tiles, so nothing need move between them.
+    """
+
+    bytes_by_tile: TileVector
+    layout: str
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What users may ask of all plans.
+
+    `memory_proportion` bounds the temporary memory of matmul, conv and gather plans
+    as a fraction of tile memory; `partials` is "f32" or "f16".
+    """
+
+    memory_proportion: float = 0.6
+    partials: str = "f32"
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """An op to plan: its signature, where its inputs lie, the machine, the wishes.
+
+    An input mapping of None is a value nobody has laid out yet (a weight seen for the
+    first time): the plan says in `OpPlan.inputs` how it would like it.
+    """
+
+    signature: Signature
+    inputs: tuple[TileMapping | None, ...]
+    target: Target
+    options: PlanOptions = PlanOptions()
+
+    @property
+    def num_tiles(self) -> int:
+        """Tiles of the op's chip."""
+        return self.target.chip.num_tiles
+
+
+@dataclass(frozen=True)
+class Compute:
+    """One compute phase of the plan."""
+
+    name: str
+    vertices: tuple[VertexGroup, ...]
+
+
+@dataclass(frozen=True)
+class Move:
+    """One exchange phase of the plan."""
+
+    name: str
+    sent_by_tile: TileVector
+    received_by_tile: TileVector
+    messages_by_tile: TileVector | None = None
+    is_shared: bool = False
+
+
+@dataclass(frozen=True)
+class HostCopy:
+    """A host stream; `to_host` tells the direction."""
+
+    name: str
+    bytes_by_tile: TileVector
+    to_host: bool
+    is_remote_buffer: bool = False
+
+
+@dataclass(frozen=True)
+class LinkCopy:
+    """Traffic over links: from another chip of the replica, or between replicas.
+
+    `source_chip` of -1 is the op's own chip (a collective among replicas).
+    `num_bytes` is what each chip sends over its links in this step.
+    """
+
+    name: str
+    num_bytes: int
+    bytes_by_tile: TileVector
+    source_chip: int = -1
+    replicas: int = 1
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Steps run one after the other `count` times: a serial split."""
+
+    count: int
+    steps: tuple[PlanStep, ...]
+
+
+PlanStep: TypeAlias = Compute | Move | HostCopy | LinkCopy | Loop
+
+
+@dataclass(frozen=True)
+class Temporary:
+    """Memory used within the plan, from step `first` to step `last` of its list."""
+
+    name: str
+    bytes_by_tile: TileVector
+    first: int
+    last: int
+    is_interleaved: bool = False
+    category: Category = Category.VARIABLE
+
+
+@dataclass(frozen=True)
+class OpPlan:
+    """How one op runs on its chip and what it costs in memory.
+
+    `outputs` maps every output; a view gives mappings and no steps. `inputs` are the
+    mappings the rule would like for inputs nobody has laid out. `choice` explains the
+    plan in words and numbers, `runners_up` names plans not taken with their estimated
+    cycles. `rule` is the rule's name as reports show it.
+    """
+
+    rule: str
+    outputs: tuple[TileMapping, ...]
+    steps: tuple[PlanStep, ...] = ()
+    inputs: tuple[TileMapping | None, ...] = ()
+    temporaries: tuple[Temporary, ...] = ()
+    flops: int = 0
+    choice: tuple[tuple[str, str], ...] = ()
+    runners_up: tuple[tuple[str, int], ...] = ()
+
+
+Rule: TypeAlias = Callable[[PlanRequest], OpPlan]

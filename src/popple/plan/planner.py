@@ -1,0 +1,61 @@
+"""Planner: plans ops one at a time and remembers what it planned.
+
+In: a signature and where its inputs lie. Out: an OpPlan. Equal questions are answered
+once, so a stack of identical layers costs as much planning as one layer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from popple.errors import PlanError
+from popple.graph import Signature
+from popple.plan.opplan import OpPlan, PlanOptions, PlanRequest, TileMapping
+from popple.plan.registry import get_rule
+from popple.target import Target
+
+GENERIC = "generic"
+
+Inputs = tuple[TileMapping | None, ...]
+
+
+class Planner:
+    """The rules applied to one target with one set of options."""
+
+    def __init__(self, target: Target, options: PlanOptions | None = None) -> None:
+        self.target = target
+        self.options = options or PlanOptions()
+        self.num_hits = 0
+        self._plans: dict[tuple[Signature, Inputs], OpPlan] = {}
+        self._generic_ops: Counter[str] = Counter()
+
+    @property
+    def num_plans(self) -> int:
+        """Distinct plans made."""
+        return len(self._plans)
+
+    @property
+    def generic_ops(self) -> Mapping[str, int]:
+        """How often each framework op was priced by the generic rule."""
+        return dict(self._generic_ops)
+
+    def count_generic(self, signature: Signature) -> None:
+        """Note one use of an op that only the generic rule can price."""
+        self._generic_ops[str(signature.attr("framework_op", signature.kind))] += 1
+
+    def plan(self, signature: Signature, inputs: Inputs) -> OpPlan:
+        """The plan of an op whose inputs lie as given."""
+        key = (signature, inputs)
+        if (known := self._plans.get(key)) is not None:
+            self.num_hits += 1
+            return known
+        request = PlanRequest(signature, inputs, self.target, self.options)
+        plan = get_rule(signature.kind)(request)
+        if len(plan.outputs) != len(signature.outputs):
+            raise PlanError(
+                f"the rule {plan.rule!r} mapped {len(plan.outputs)} of "
+                f"{len(signature.outputs)} results of {signature}."
+            )
+        self._plans[key] = plan
+        return plan

@@ -1,0 +1,64 @@
+"""The registry: op kind to rule, assembled from the families."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from popple.errors import PlanError, suggest
+from popple.plan.opplan import Rule
+from popple.plan.rules import (
+    cast,
+    collective,
+    conv,
+    copy,
+    elementwise,
+    fill,
+    gather,
+    generic,
+    loss,
+    matmul,
+    norm,
+    pool,
+    random,
+    reduce,
+    shape,
+    softmax,
+    sort,
+    update,
+)
+
+FAMILY_RULES: Mapping[str, Mapping[str, Rule]] = MappingProxyType(
+    {
+        "matmul": matmul.RULES,
+        "conv": conv.RULES,
+        "elementwise": elementwise.RULES,
+        "reduce": reduce.RULES,
+        "norm": norm.RULES,
+        "softmax": softmax.RULES,
+        "pool": pool.RULES,
+        "gather": gather.RULES,
+        "shape": shape.RULES,
+        "random": random.RULES,
+        "cast": cast.RULES,
+        "fill": fill.RULES,
+        "loss": loss.RULES,
+        "update": update.RULES,
+        "sort": sort.RULES,
+        "copy": copy.RULES,
+        "collective": collective.RULES,
+        "generic": generic.RULES,
+    }
+)
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {kind: rule for rules in FAMILY_RULES.values() for kind, rule in rules.items()}
+)
+
+
+def get_rule(kind: str) -> Rule:
+    """The rule for ops of one kind."""
+    if (rule := RULES.get(kind)) is None:
+        raise PlanError(
+            f"there is no plan rule for {kind!r}.", remedy=suggest(kind, RULES)
+        )
+    return rule

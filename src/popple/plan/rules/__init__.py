@@ -1,0 +1,1 @@
+"""Plan rules, one file per op family; each exports RULES: op kind to rule."""

@@ -1,0 +1,212 @@
+"""Normalisations: statistics by one fused reduction, then element-wise passes.
+
+As in PopLibs popnn/Norms: a sum and a sum of squares, the inverse standard deviation
+on the small results, then (x - mean) times it, then scale and shift.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from popple.graph import DType, Signature, TensorType
+from popple.plan.broadcast import (
+    add_binary,
+    add_multicast,
+    add_statistics_pass,
+    add_unary,
+)
+from popple.plan.builder import PlanBuilder
+from popple.plan.mapping import mapping_like
+from popple.plan.operands import (
+    Operand,
+    bring_operands,
+    choose_result_mapping,
+    request_operands,
+)
+from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
+from popple.plan.reduction import Reduction, add_reduction, reduced_type
+
+
+@dataclass(frozen=True)
+class _Normed:
+    """The normalised tensor as seen by its statistics and by scale and shift."""
+
+    tensor: TensorType
+    kept: tuple[bool, ...]
+    scale_tensor: TensorType
+    scale_kept: tuple[bool, ...]
+
+
+def plan_norm(request: PlanRequest) -> OpPlan:
+    """Statistics of the input, then normalise, scale and shift."""
+    builder, target, wishes, normed = _begin(request)
+    tensor = normed.tensor
+    reduction = Reduction("ADD_AND_SQUARE_ADD", tensor, normed.kept, 3, 2)
+    rows = reduced_type(reduction, DType.F32)
+    source = add_reduction(builder, "statistics", reduction, target, rows)
+    add_unary(builder, "rsqrt", rows, source)
+    needs = add_multicast(
+        builder, "statistics", tensor, target, normed.kept, source, DType.F32
+    )
+    add_statistics_pass(builder, "sub", tensor, target, normed.kept, needs)
+    add_statistics_pass(builder, "mul", tensor, target, normed.kept, None)
+    if len(request.inputs) > 1:
+        _add_scale_and_shift(builder, normed, target)
+    return builder.finish(_outputs(builder, target, rows, source), wishes)
+
+
+def plan_norm_inference(request: PlanRequest) -> OpPlan:
+    """Running statistics folded into one scale and one shift per channel."""
+    builder, target, wishes, normed = _begin(request)
+    channels = TensorType(DType.F32, (_num_statistics(request.signature),))
+    mapping = builder.linear(channels)
+    add_unary(builder, "rsqrt", channels, mapping)
+    add_binary(builder, "mul", channels, mapping)
+    needs = add_multicast(
+        builder, "scale", normed.tensor, target, normed.kept, mapping, DType.F32
+    )
+    add_statistics_pass(builder, "mul", normed.tensor, target, normed.kept, needs)
+    add_statistics_pass(builder, "add", normed.tensor, target, normed.kept, None)
+    return builder.finish(_outputs(builder, target, channels, mapping), wishes)
+
+
+def plan_norm_grad(request: PlanRequest) -> OpPlan:
+    """Gradients of scale and shift, two statistics, three passes for the input."""
+    builder, target, wishes, normed = _begin(request)
+    tensor = normed.tensor
+    reduction = Reduction("ADD", tensor, normed.kept, 2, 2)
+    rows = reduced_type(reduction, DType.F32)
+    _add_normalised(builder, normed, target, builder.linear(rows))
+    columns, column_mapping = _add_scale_gradients(builder, normed, target)
+    source = add_reduction(builder, "statistics", reduction, target, rows)
+    needs = add_multicast(
+        builder, "statistics", tensor, target, normed.kept, source, DType.F32
+    )
+    add_statistics_pass(builder, "sub", tensor, target, normed.kept, needs)
+    add_binary(builder, "mul", tensor, target)
+    add_statistics_pass(builder, "mul", tensor, target, normed.kept, None)
+    return builder.finish(_outputs(builder, target, columns, column_mapping), wishes)
+
+
+def _add_normalised(
+    builder: PlanBuilder, normed: _Normed, target: TileMapping, saved: TileMapping
+) -> None:
+    """The normalised input again, from the statistics the forward op kept."""
+    needs = add_multicast(
+        builder, "saved", normed.tensor, target, normed.kept, saved, DType.F32
+    )
+    add_statistics_pass(builder, "sub", normed.tensor, target, normed.kept, needs)
+    add_statistics_pass(builder, "mul", normed.tensor, target, normed.kept, None)
+    builder.hold("normalised", target.bytes_by_tile, builder.position - 2)
+
+
+def _add_scale_gradients(
+    builder: PlanBuilder, normed: _Normed, target: TileMapping
+) -> tuple[TensorType, TileMapping]:
+    """Sums for the gradients of scale and shift, if anybody asks for them."""
+    reduction = Reduction("ADD", normed.scale_tensor, normed.scale_kept, 2, 2)
+    columns = reduced_type(reduction, DType.F32)
+    if len(builder.request.signature.outputs) == 1:
+        return columns, builder.linear(columns)
+    mapping = add_reduction(builder, "scale-shift", reduction, target, columns)
+    return columns, mapping
+
+
+_Begun = tuple[PlanBuilder, TileMapping, tuple[TileMapping | None, ...], _Normed]
+
+
+def _begin(request: PlanRequest) -> _Begun:
+    builder = PlanBuilder(request, "norm")
+    signature = request.signature
+    result = signature.inputs[0]
+    operands = request_operands(builder)
+    full = tuple(operand for operand in operands if operand.is_full(result))
+    target = choose_result_mapping(builder, full, result)
+    wishes = bring_operands(builder, full, target, result)
+    builder.note("statistics", _num_statistics(signature))
+    return builder, target, _spread(wishes, operands, result), _view(signature)
+
+
+def _spread(
+    wishes: tuple[TileMapping | None, ...],
+    operands: tuple[Operand, ...],
+    result: TensorType,
+) -> tuple[TileMapping | None, ...]:
+    """Wishes of the full operands at their places among all operands."""
+    given = iter(wishes)
+    return tuple(next(given) if o.is_full(result) else None for o in operands)
+
+
+def _num_statistics(signature: Signature) -> int:
+    (count,) = signature.ints("num_statistics")
+    return max(1, count)
+
+
+def _view(signature: Signature) -> _Normed:
+    """Batch norm keeps channels, the second dimension; the others leading ones."""
+    tensor = signature.inputs[0]
+    dtype, count = tensor.dtype, tensor.num_elements
+    if signature.kind.startswith("batch_norm"):
+        batch = (*tensor.shape, 1)[0]
+        channels = _num_statistics(signature)
+        inner = max(1, count // max(1, batch * channels))
+        shaped = TensorType(dtype, (batch, channels, inner))
+        kept = (False, True, False)
+        return _Normed(shaped, kept, shaped, kept)
+    rows = _num_statistics(signature)
+    shaped = TensorType(dtype, (rows, max(1, count // rows)))
+    return _Normed(shaped, (True, False), *_scale_view(signature, tensor))
+
+
+def _scale_view(
+    signature: Signature, tensor: TensorType
+) -> tuple[TensorType, tuple[bool, ...]]:
+    """Scale and shift: trailing dimensions of layer norm, channels of group norm."""
+    if signature.kind.startswith("layer_norm"):
+        columns = tensor.num_elements // _num_statistics(signature)
+        rows = max(1, tensor.num_elements // max(1, columns))
+        return TensorType(tensor.dtype, (rows, columns)), (False, True)
+    batch, channels, *inner = (*tensor.shape, 1, 1)
+    view = TensorType(tensor.dtype, (batch, channels, math.prod(inner)))
+    return view, (False, True, False)
+
+
+def _add_scale_and_shift(
+    builder: PlanBuilder, normed: _Normed, target: TileMapping
+) -> None:
+    tensor, kept = normed.scale_tensor, normed.scale_kept
+    scale = TensorType(
+        tensor.dtype,
+        tuple(d if k else 1 for d, k in zip(tensor.shape, kept, strict=True)),
+    )
+    source = builder.request.inputs[1] or builder.linear(scale)
+    needs = add_multicast(builder, "scale", tensor, target, kept, source, tensor.dtype)
+    add_statistics_pass(builder, "mul", tensor, target, kept, needs)
+    add_statistics_pass(builder, "add", tensor, target, kept, None)
+
+
+def _outputs(
+    builder: PlanBuilder, target: TileMapping, small: TensorType, source: TileMapping
+) -> list[TileMapping]:
+    """The result like the input, sums where they were made, others linear."""
+    signature = builder.request.signature
+    full = signature.inputs[0].num_elements
+    likes = {small.num_elements: source, full: target}
+    return [
+        mapping_like(likes[tensor.num_elements], tensor)
+        if tensor.num_elements in likes
+        else builder.linear(tensor)
+        for tensor in signature.outputs
+    ]
+
+
+RULES: dict[str, Rule] = {
+    "batch_norm": plan_norm,
+    "layer_norm": plan_norm,
+    "group_norm": plan_norm,
+    "batch_norm_inference": plan_norm_inference,
+    "batch_norm_grad": plan_norm_grad,
+    "layer_norm_grad": plan_norm_grad,
+    "group_norm_grad": plan_norm_grad,
+}

@@ -1,0 +1,9 @@
+"""Recording: what was modelled becomes the contents of a report.
+
+One replica is recorded; `info` says how many there are. Step numbers of the simulation
+are the program ids of the report.
+"""
+
+from popple.record.record import record
+
+__all__ = ["record"]

@@ -1,0 +1,105 @@
+"""Memory by tile and category, variables and their liveness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from popple.program import Category, Program, TileVector, chip_totals, combine
+from popple.report import (
+    LivenessClass,
+    LivenessDelta,
+    LivenessStep,
+    MemoryByCategory,
+    MemoryByTile,
+    Variable,
+    number_classes,
+)
+from popple.sim import Liveness, Memory, Simulation
+
+
+def record_memory(memory: Memory) -> MemoryByTile:
+    """Every way of counting the bytes of a tile."""
+    interleaved = memory.interleaved
+    return MemoryByTile(
+        total_bytes=memory.total.runs,
+        total_with_gaps_bytes=memory.total_with_gaps.runs,
+        always_live_bytes=memory.always_live_bytes.runs,
+        transient_peak_bytes=memory.transient_bytes.runs,
+        interleaved_bytes=interleaved.runs,
+        interleaved_with_gaps_bytes=interleaved.runs,
+        non_interleaved_bytes=_without(memory.total, interleaved).runs,
+        non_interleaved_with_gaps_bytes=_without(
+            memory.total_with_gaps, interleaved
+        ).runs,
+        overflowed_bytes=memory.overflow_by_tile.runs,
+        overflowed_with_gaps_bytes=memory.overflow_by_tile.runs,
+    )
+
+
+def record_categories(memory: Memory) -> Iterator[MemoryByCategory]:
+    """Bytes of every category when the tile is fullest.
+
+    Only variables are ever interleaved, so the interleaved bytes are theirs.
+    """
+    nothing = TileVector.zeros(len(memory.total)).runs
+    for category, total in memory.by_category.items():
+        interleaved = TileVector.zeros(len(total))
+        if category is Category.VARIABLE:
+            interleaved = combine(min, [total, memory.interleaved])
+        yield MemoryByCategory(
+            category=category.value,
+            interleaved=interleaved.runs,
+            interleaved_overlapped=nothing,
+            non_interleaved=_without(total, interleaved).runs,
+            non_interleaved_overlapped=nothing,
+            overflowed=nothing,
+            overflowed_overlapped=nothing,
+        )
+
+
+def _without(total: TileVector, part: TileVector) -> TileVector:
+    return combine(lambda values: max(values[0] - values[1], 0), [total, part])
+
+
+def record_variables(
+    program: Program, liveness: Liveness
+) -> tuple[list[Variable], list[LivenessClass]]:
+    """Variables with the classes of steps at which they are live."""
+    intervals = {
+        name: tuple((first, last + 1) for first, last in liveness.intervals[name])
+        for name in liveness.intervals
+    }
+    patterns = [intervals.get(name) for name in program.variables]
+    classes = number_classes(patterns)
+    variables: list[Variable] = []
+    for index, (name, variable) in enumerate(program.variables.items()):
+        totals = chip_totals(
+            variable.bytes_by_tile, program.num_chips, program.tiles_per_chip
+        )
+        for chip, num_bytes in enumerate(totals):
+            if num_bytes:
+                class_id = classes[patterns[index]].id
+                variables.append(Variable(index, name, num_bytes, class_id, chip))
+    return variables, list(classes.values())
+
+
+def record_liveness_steps(simulation: Simulation) -> list[LivenessStep]:
+    """One step of the liveness clock for every numbered step."""
+    return [
+        LivenessStep(
+            row.id, row.id, row.parent_id if row.parent_id >= 0 else None, row.path
+        )
+        for row in simulation.steps
+    ]
+
+
+def record_liveness_deltas(liveness: Liveness) -> list[LivenessDelta]:
+    """Where the transient memory of a chip changes, and by how much."""
+    taken = liveness.transient_bytes
+    deltas = np.diff(taken, axis=0, prepend=0)
+    return [
+        LivenessDelta(int(chip), int(step), int(deltas[step, chip]))
+        for step, chip in zip(*np.nonzero(deltas), strict=True)
+    ]

@@ -1,0 +1,233 @@
+"""The tree of programs, its compute sets and vertex types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from popple.program import (
+    Call,
+    ComputeSet,
+    Direction,
+    Exchange,
+    Execute,
+    GlobalExchange,
+    If,
+    Repeat,
+    RepeatWhile,
+    Step,
+    StreamCopy,
+    Switch,
+    Sync,
+    SyncKind,
+    TileVector,
+    WriteUndef,
+    child_ids,
+    label_of,
+    root_ids,
+)
+from popple.program import Program as CoreProgram
+from popple.report import (
+    CallPayload,
+    ChipExchangePayload,
+    EntryProgram,
+    ExchangePayload,
+    ExecutePayload,
+    HostExchange,
+    Payload,
+    Program,
+    RepeatPayload,
+    StreamCopyPayload,
+    SyncPayload,
+    Traffic,
+    VertexInstances,
+    VertexType,
+)
+from popple.report import ComputeSet as ReportComputeSet
+
+from popple.sim import LeafTime, Simulation
+from popple.sim.footprint import exchange_instructions
+
+STREAM_PARTS = ("StreamCopyBegin", "StreamCopyMid", "StreamCopyEnd")
+
+_TYPE_NAMES: Mapping[type, str] = {
+    Execute: "OnTileExecute",
+    Exchange: "DoExchange",
+    GlobalExchange: "GlobalExchange",
+    Repeat: "Repeat",
+    RepeatWhile: "RepeatWhile",
+    If: "If",
+    Switch: "Switch",
+    Call: "Call",
+    Sync: "Sync",
+    WriteUndef: "WriteUndef",
+}
+
+
+@dataclass
+class ProgramTree:
+    """Programs, compute sets and vertex types as they are recorded.
+
+    A program's id is its step number; the three parts of a stream copy follow behind
+    all step numbers, at `stream_parts`.
+    """
+
+    programs: list[Program] = field(default_factory=list[Program])
+    compute_sets: list[ReportComputeSet] = field(
+        default_factory=list[ReportComputeSet]
+    )
+    vertex_types: list[VertexType] = field(default_factory=list[VertexType])
+    control: list[EntryProgram] = field(default_factory=list[EntryProgram])
+    functions: list[EntryProgram] = field(default_factory=list[EntryProgram])
+    stream_parts: dict[int, tuple[int, int, int]] = field(
+        default_factory=dict[int, tuple[int, int, int]]
+    )
+
+
+class TreeRecorder:
+    """Walks the numbered steps of a simulation and fills a ProgramTree."""
+
+    def __init__(
+        self, simulation: Simulation, debug_ids: Mapping[str, int], instruction: int
+    ) -> None:
+        self._simulation = simulation
+        self._program = simulation.program
+        self._debug_ids = debug_ids
+        self._instruction_bytes = instruction
+        self._tree = ProgramTree()
+        self._compute_set_ids: dict[int, int] = {}
+        self._vertex_type_ids: dict[str, int] = {}
+        self._function_ids = {name: i for i, name in enumerate(self._program.functions)}
+
+    def record(self) -> ProgramTree:
+        """The whole tree."""
+        steps = self._simulation.steps
+        extra: list[Program] = []
+        for row in steps:
+            self._tree.programs.append(self._program_of(row.id, row.step, extra))
+        self._tree.programs += extra
+        for name, root in root_ids(steps).items():
+            if name in self._function_ids:
+                entry = EntryProgram(self._function_ids[name], root)
+                self._tree.functions.append(entry)
+            else:
+                self._tree.control.append(EntryProgram(0, root))
+        return self._tree
+
+    def _program_of(self, step_id: int, step: Step, extra: list[Program]) -> Program:
+        children = tuple(child_ids(self._simulation.steps, step_id))
+        debug_id = self._debug_ids.get(getattr(step, "op", ""))
+        if isinstance(step, StreamCopy):
+            first = len(self._simulation.steps) + len(extra)
+            children = (first, first + 1, first + 2)
+            self._tree.stream_parts[step_id] = children
+            extra += self._stream_programs(step_id, step, children)
+        return Program(
+            id=step_id,
+            type_name=_TYPE_NAMES.get(type(step), "Sequence"),
+            name=label_of(step),
+            children=children,
+            payload=self._payload(step_id, step),
+            debug_id=debug_id,
+        )
+
+    def _stream_programs(
+        self, step_id: int, step: StreamCopy, ids: tuple[int, int, int]
+    ) -> list[Program]:
+        debug_id = self._debug_ids.get(step.op)
+        stream = (HostExchange(step.name, is_remote_buffer=step.is_remote_buffer),)
+        nothing = TileVector.zeros(self._program.num_tiles)
+        is_input = step.direction is Direction.FROM_HOST
+        payload = StreamCopyPayload(
+            self._traffic(
+                step_id,
+                received=step.bytes_by_tile if is_input else nothing,
+                sent=nothing if is_input else step.bytes_by_tile,
+            ),
+            from_host=stream if is_input else (),
+            to_host=() if is_input else stream,
+        )
+        return [
+            Program(
+                number,
+                kind,
+                name=step.name,
+                payload=payload if kind == "StreamCopyMid" else None,
+                debug_id=debug_id,
+            )
+            for number, kind in zip(ids, STREAM_PARTS, strict=True)
+        ]
+
+    def _payload(self, step_id: int, step: Step) -> Payload | None:
+        if isinstance(step, Execute):
+            return ExecutePayload(self._compute_set(step_id, step))
+        if isinstance(step, Exchange):
+            code = exchange_instructions(step).scaled(self._instruction_bytes)
+            traffic = self._traffic(step_id, step.received_by_tile, step.sent_by_tile)
+            return ExchangePayload(traffic, code.runs)
+        if isinstance(step, GlobalExchange):
+            traffic = self._traffic(step_id, step.received_by_tile, step.sent_by_tile)
+            return ChipExchangePayload(traffic, SyncKind.EXTERNAL.value)
+        if isinstance(step, Repeat):
+            return RepeatPayload(step.count)
+        if isinstance(step, Call):
+            return CallPayload(self._function_ids[step.function])
+        return SyncPayload(step.kind.value) if isinstance(step, Sync) else None
+
+    def _traffic(
+        self, step_id: int, received: TileVector, sent: TileVector
+    ) -> Traffic:
+        return Traffic(received.runs, sent.runs, self._cycles_by_chip(step_id))
+
+    def _cycles_by_chip(self, step_id: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+        leaf = self._leaf_time(step_id)
+        size = self._program.tiles_per_chip
+        return tuple(
+            leaf.cycles_by_tile.part(chip * size, (chip + 1) * size).runs
+            for chip in range(self._program.num_chips)
+        )
+
+    def _leaf_time(self, step_id: int) -> LeafTime:
+        leaf = self._simulation.timing.leaf_times[step_id]
+        assert leaf is not None
+        return leaf
+
+    def _compute_set(self, step_id: int, step: Execute) -> int:
+        compute_set = step.compute_set
+        known = self._compute_set_ids.get(id(compute_set))
+        if known is not None:
+            return known
+        number = len(self._tree.compute_sets)
+        self._compute_set_ids[id(compute_set)] = number
+        self._tree.compute_sets.append(
+            ReportComputeSet(
+                id=number,
+                name=compute_set.name,
+                instances=self._instances(compute_set),
+                num_edges=_num_edges(compute_set),
+                debug_id=self._debug_ids.get(step.op),
+                cycles_by_tile=self._cycles_by_chip(step_id),
+            )
+        )
+        return number
+
+    def _instances(self, compute_set: ComputeSet) -> tuple[VertexInstances, ...]:
+        counts: dict[int, TileVector] = {}
+        for group in compute_set.vertices:
+            number = self._vertex_type(group.codelet.name, group.codelet.state_bytes)
+            here = counts.get(number)
+            counts[number] = (
+                group.count_by_tile if here is None else here + group.count_by_tile
+            )
+        return tuple(VertexInstances(n, total.runs) for n, total in counts.items())
+
+    def _vertex_type(self, name: str, state_bytes: int) -> int:
+        if name not in self._vertex_type_ids:
+            number = len(self._tree.vertex_types)
+            self._vertex_type_ids[name] = number
+            self._tree.vertex_types.append(VertexType(number, name, state_bytes, "asm"))
+        return self._vertex_type_ids[name]
+
+
+def _num_edges(compute_set: ComputeSet) -> int:
+    return sum(g.num_edges * g.count_by_tile.total for g in compute_set.vertices)

@@ -1,0 +1,43 @@
+"""Aggregates of a report, each computed in one place.
+
+In: an open `Report`. Out: frozen dataclasses, arrays, and for the browser the
+JSON-able `view_data`. The terminal and the viewer show what these return.
+"""
+
+from popple.report.query.groups import Group, summary_groups
+from popple.report.query.liveness import (
+    ChipLiveness,
+    Liveness,
+    LivenessPeak,
+    liveness,
+)
+from popple.report.query.memory import (
+    MemorySummary,
+    bytes_by_category,
+    memory_by_tile,
+    summarize_memory,
+)
+from popple.report.query.operations import costliest, operations, share_of_run
+from popple.report.query.summary import PhaseShare, RunSummary, Summary, summarize
+from popple.report.query.view import view_data
+
+__all__ = [
+    "ChipLiveness",
+    "Group",
+    "Liveness",
+    "LivenessPeak",
+    "MemorySummary",
+    "PhaseShare",
+    "RunSummary",
+    "Summary",
+    "bytes_by_category",
+    "costliest",
+    "liveness",
+    "memory_by_tile",
+    "operations",
+    "share_of_run",
+    "summarize",
+    "summarize_memory",
+    "summary_groups",
+    "view_data",
+]

@@ -1,0 +1,105 @@
+"""The summary as groups of labelled texts, for the terminal and the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from popple.report.query.memory import MemorySummary
+from popple.report.query.summary import RunSummary, Summary
+from popple.units import render_bytes, render_count, render_percent, render_seconds
+
+_SETTINGS = {
+    "execution_strategy": "execution",
+    "device_iterations": "device iterations",
+    "gradient_accumulation": "gradient accumulation",
+    "replicas": "replicas",
+    "samples_per_run": "samples per run",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """A heading and its rows of label and text."""
+
+    name: str
+    rows: tuple[tuple[str, str], ...]
+
+
+def summary_groups(summary: Summary) -> tuple[Group, ...]:
+    """Machine, memory, time, program and settings; empty groups are left out."""
+    groups = (
+        Group("Machine", tuple(_machine_rows(summary))),
+        Group("Memory", tuple(_memory_rows(summary))),
+        Group("Time", tuple(_time_rows(summary.run))),
+        Group("Program", tuple(_program_rows(summary))),
+        Group("Settings", tuple(_setting_rows(summary))),
+    )
+    return tuple(group for group in groups if group.rows)
+
+
+def _machine_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    target = summary.target
+    yield "target", ", ".join(dict.fromkeys((summary.target_name, target.architecture)))
+    yield "IPUs", render_count(target.num_chips)
+    yield "tiles of an IPU", render_count(target.tiles_per_chip)
+    yield "clock", f"{target.clock_hz / 1e9:.3g} GHz"
+    yield "memory of a tile", render_bytes(target.bytes_per_tile)
+
+
+def _memory_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    memory = summary.memory
+    yield "fits", _fits(memory)
+    filled = memory.peak_tile_with_gaps_bytes / memory.capacity_bytes
+    yield (
+        "fullest tile",
+        f"{render_bytes(memory.peak_tile_with_gaps_bytes)}, "
+        f"{render_percent(filled)} of tile {memory.fullest_tile} "
+        f"({render_bytes(memory.peak_tile_bytes)} without gaps)",
+    )
+    yield (
+        "all tiles",
+        f"{render_bytes(memory.total_bytes)} "
+        f"({render_bytes(memory.total_with_gaps_bytes)} with gaps)",
+    )
+    yield "always live", render_bytes(memory.always_live_bytes)
+    yield "transient peak", render_bytes(summary.transient_peak_bytes)
+
+
+def _fits(memory: MemorySummary) -> str:
+    if memory.fits:
+        return f"yes, {render_bytes(memory.headroom_bytes)} to spare on every tile"
+    over = render_bytes(max(0, -memory.headroom_bytes))
+    return f"no, {memory.num_tiles_over} tiles over, the fullest by {over}"
+
+
+def _time_rows(run: RunSummary | None) -> Iterator[tuple[str, str]]:
+    if run is None:
+        return
+    name = f" ({run.name})" if run.name else ""
+    cycles, seconds = render_count(run.cycles), render_seconds(run.seconds)
+    yield f"one run{name}", f"{cycles} cycles, {seconds}"
+    if run.samples_per_second is not None:
+        yield "throughput", f"{render_count(run.samples_per_second)} samples/s"
+    for phase in run.phases:
+        yield (
+            phase.name,
+            f"{render_percent(phase.share)}, {render_count(phase.cycles)} cycles of an "
+            "average tile",
+        )
+    if run.tile_balance is not None:
+        yield "tile balance", f"{render_percent(run.tile_balance)} busy while computing"
+
+
+def _program_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    counts = summary.graph_info
+    yield "compute sets", render_count(counts.num_compute_sets)
+    yield "vertices", render_count(counts.num_vertices)
+    yield "edges", render_count(counts.num_edges)
+    yield "variables", render_count(counts.num_variables)
+
+
+def _setting_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    for key, label in _SETTINGS.items():
+        if key in summary.info:
+            yield label, str(summary.info[key])

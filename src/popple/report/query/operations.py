@@ -1,0 +1,75 @@
+"""Operations by cost, from Popple's own table or from the steps of a run."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from popple.report.parts.compute import ComputeSet
+from popple.report.parts.extras import Operation
+from popple.report.parts.programs import ExecutePayload, Program
+from popple.report.query.liveness import program_name
+from popple.report.read import Report
+from popple.report.tables.rows import has_table
+
+_STEP_TOTALS = """
+    SELECT steps.program, steps.type, ipu, SUM(cycles), COUNT(*)
+    FROM steps JOIN steps_by_ipu ON step_id = steps.id
+    WHERE steps.program IS NOT NULL AND steps.type != 'Sync'
+    GROUP BY 1, 2, 3"""
+
+_EXCHANGES = ("DoExchange", "GlobalExchange")
+
+
+def operations(report: Report) -> tuple[Operation, ...]:
+    """All operations, costliest first.
+
+    A genuine file knows programs, not ops: there, one row is a program on a chip.
+    """
+    found = report.operations or report.load("steps", _operations_of_steps)
+    return tuple(sorted(found, key=lambda operation: -operation.cycles))
+
+
+def costliest(report: Report, count: int) -> tuple[Operation, ...]:
+    """The operations that take most cycles."""
+    return operations(report)[:count]
+
+
+def share_of_run(report: Report, operation: Operation) -> float:
+    """Cycles of an operation as a fraction of its chip's time in the run."""
+    run_cycles = max((totals.cycles for totals in report.cycle_totals), default=0)
+    return operation.cycles / run_cycles if run_cycles else 0.0
+
+
+def _operations_of_steps(report: Report) -> tuple[Operation, ...]:
+    sets = {each.id: each for each in report.compute_sets}
+    programs = {each.id: each for each in report.programs}
+    return tuple(
+        Operation(
+            id=number,
+            name=program_name(programs[program_id], sets),
+            kind=kind,
+            cycles=cycles,
+            chip=chip,
+            compute_cycles=cycles if kind == "OnTileExecute" else 0,
+            exchange_cycles=cycles if kind in _EXCHANGES else 0,
+            num_executions=count,
+            num_vertices=_num_vertices(programs[program_id], sets),
+        )
+        for number, (program_id, kind, chip, cycles, count) in enumerate(
+            _step_totals(report.connection)
+        )
+    )
+
+
+def _step_totals(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    if not has_table(connection, "steps"):
+        return []
+    return connection.execute(_STEP_TOTALS).fetchall()
+
+
+def _num_vertices(program: Program, compute_sets: Mapping[int, ComputeSet]) -> int:
+    if not isinstance(program.payload, ExecutePayload):
+        return 0
+    return compute_sets[program.payload.compute_set_id].num_vertices

@@ -1,0 +1,157 @@
+"""A report on one page: machine, memory, time, where the time goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from popple.report.parts.execution import CycleTotals
+from popple.report.parts.extras import InfoValue, Operation
+from popple.report.parts.target import GraphInfo, TargetInfo
+from popple.report.query.liveness import transient_peak_bytes
+from popple.report.query.memory import MemorySummary, summarize_memory
+from popple.report.query.operations import costliest
+from popple.report.read import Report
+from popple.report.tables.rows import has_table
+
+_NUM_COSTLIEST = 5
+
+_PHASES = {
+    "compute": ("compute",),
+    "exchange": ("internal_exchange",),
+    "inter-chip": ("inter_chip_exchange",),
+    "host": ("stream_copy", "stream_copy_begin", "stream_copy_end"),
+    "sync and idle": ("sync",),
+}
+
+
+_BALANCE = """
+    SELECT SUM(cycles * tile_balance), SUM(cycles)
+    FROM steps JOIN steps_by_ipu ON step_id = steps.id
+    WHERE type = 'OnTileExecute'"""
+
+
+@dataclass(frozen=True)
+class PhaseShare:
+    """Cycles an average tile spends in a phase, and their share of the run."""
+
+    name: str
+    cycles: float
+    share: float
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The longest run: its length, and its speed where samples are known."""
+
+    name: str
+    cycles: int
+    seconds: float
+    samples_per_second: float | None
+    phases: tuple[PhaseShare, ...]
+    tile_balance: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures a reader asks for first; `run` is None if nothing ran."""
+
+    title: str
+    generator: str
+    is_modelled: bool
+    target_name: str
+    target: TargetInfo
+    graph_info: GraphInfo
+    memory: MemorySummary
+    transient_peak_bytes: int
+    num_runs: int
+    run: RunSummary | None
+    costliest: tuple[Operation, ...]
+    info: dict[str, InfoValue]
+    notes: tuple[str, ...]
+
+
+def summarize(report: Report) -> Summary:
+    """Compute every figure of the summary once."""
+    info = report.info
+    return Summary(
+        title=str(info.get("title", report.path.resolve().parent.name)),
+        generator=_generator(report),
+        is_modelled=is_modelled(report),
+        target_name=str(info.get("target", report.target.architecture)),
+        target=report.target,
+        graph_info=report.graph_info,
+        memory=summarize_memory(report),
+        transient_peak_bytes=transient_peak_bytes(report),
+        num_runs=len(report.cycle_totals),
+        run=_summarize_run(report),
+        costliest=costliest(report, _NUM_COSTLIEST),
+        info=info,
+        notes=notes(report),
+    )
+
+
+def is_modelled(report: Report) -> bool:
+    """Whether the figures come from a model and not from a machine."""
+    return bool(report.info.get("modelled", report.target.kind != "IPU"))
+
+
+def notes(report: Report) -> tuple[str, ...]:
+    """What a reader should know before trusting the figures."""
+    found: list[str] = []
+    if is_modelled(report):
+        found.append("All cycles and bytes are modelled, not measured.")
+    if report.generic_ops:
+        counts = sorted(report.generic_ops.items(), key=lambda item: -item[1])
+        listed = ", ".join(f"{name} ({count})" for name, count in counts)
+        found.append(f"Priced by the generic rule: {listed}.")
+    return tuple(found)
+
+
+def _generator(report: Report) -> str:
+    name = report.info.get("generator")
+    if name is None:
+        return f"Poplar {report.producer_version.text}"
+    return f"{name} {report.info.get('popple_version', '')}".strip()
+
+
+def _summarize_run(report: Report) -> RunSummary | None:
+    if not report.cycle_totals:
+        return None
+    totals = max(report.cycle_totals, key=lambda each: each.cycles)
+    names = {run.id: run.name for run in report.runs}
+    seconds = totals.cycles / report.target.clock_hz
+    return RunSummary(
+        name=names.get(totals.run_id or 0, ""),
+        cycles=totals.cycles,
+        seconds=seconds,
+        samples_per_second=_samples_per_second(report, seconds),
+        phases=_phases(totals, report.target.num_tiles),
+        tile_balance=report.load("steps", _tile_balance),
+    )
+
+
+def _samples_per_second(report: Report, seconds: float) -> float | None:
+    samples = report.info.get("samples_per_run")
+    if samples is None or not seconds:
+        return None
+    return float(samples) / seconds
+
+
+def _phases(totals: CycleTotals, num_tiles: int) -> tuple[PhaseShare, ...]:
+    cycles = {
+        name: sum(getattr(totals.tile_cycles, account) for account in accounts)
+        for name, accounts in _PHASES.items()
+    }
+    everything = sum(cycles.values()) or 1
+    return tuple(
+        PhaseShare(name, count / num_tiles, count / everything)
+        for name, count in cycles.items()
+    )
+
+
+def _tile_balance(report: Report) -> float | None:
+    """Mean over maximum of compute cycles, weighted by the length of steps."""
+    if not has_table(report.connection, "steps"):
+        return None
+    busy, longest = report.connection.execute(_BALANCE).fetchone()
+    return busy / longest if longest else None

@@ -1,0 +1,46 @@
+"""The tables Popple adds to the format."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import fields
+
+from popple.report.parts.extras import InfoValue, Operation, TimelineSlice
+from popple.report.tables.rows import RecordTable, columns, insert_rows, select_rows
+
+OPERATIONS = RecordTable(
+    "popple_operations",
+    Operation,
+    columns(*(f.name for f in fields(Operation))),
+)
+TIMELINE = RecordTable(
+    "popple_timeline",
+    TimelineSlice,
+    columns(*(f.name for f in fields(TimelineSlice))),
+)
+
+_INFO_COLUMNS = ("key", "value")
+_GENERIC_COLUMNS = ("framework_op", "count")
+
+
+def insert_info(connection: sqlite3.Connection, info: Mapping[str, InfoValue]) -> None:
+    """Write free facts by key."""
+    insert_rows(connection, "popple_info", _INFO_COLUMNS, info.items())
+
+
+def select_info(connection: sqlite3.Connection) -> dict[str, InfoValue]:
+    """Read free facts by key."""
+    return dict(select_rows(connection, "popple_info", _INFO_COLUMNS))
+
+
+def insert_generic_ops(
+    connection: sqlite3.Connection, counts: Mapping[str, int]
+) -> None:
+    """Write how often each framework op was priced by the generic rule."""
+    insert_rows(connection, "popple_generic_ops", _GENERIC_COLUMNS, counts.items())
+
+
+def select_generic_ops(connection: sqlite3.Connection) -> dict[str, int]:
+    """Read how often each framework op was priced by the generic rule."""
+    return dict(select_rows(connection, "popple_generic_ops", _GENERIC_COLUMNS))

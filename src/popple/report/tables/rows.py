@@ -1,0 +1,122 @@
+"""Rows of one table to records of one type, and back, from a list of columns."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from popple.report import codec
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class ColumnCode:
+    """How a value of a record becomes a value SQLite holds, and back."""
+
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+PLAIN = ColumnCode(_same, _same)
+FLAG = ColumnCode(int, bool)
+VARINTS = ColumnCode(codec.encode_varints, codec.decode_ids)
+RLE = ColumnCode(codec.encode_rle, codec.StoredRuns)
+PACKED = ColumnCode(codec.encode_packed, codec.decode_packed)
+ASCENDING = ColumnCode(codec.encode_ascending, codec.decode_ascending)
+
+
+def nullable(code: ColumnCode, empty: Any = None) -> ColumnCode:
+    """The same code, with NULL in the file for `empty` in the record."""
+
+    def encode(value: Any) -> Any:
+        return None if value is None or value == empty else code.encode(value)
+
+    def decode(stored: Any) -> Any:
+        return empty if stored is None else code.decode(stored)
+
+    return ColumnCode(encode, decode)
+
+
+@dataclass(frozen=True)
+class Column:
+    """An attribute of a record and the column it lies in."""
+
+    attribute: str
+    name: str
+    code: ColumnCode = PLAIN
+
+
+def columns(*names: str, **renamed: str) -> tuple[Column, ...]:
+    """Plain columns: `columns("id", hertz="clock_frequency")`."""
+    same = tuple(Column(name, name) for name in names)
+    return same + tuple(Column(ours, theirs) for ours, theirs in renamed.items())
+
+
+@dataclass(frozen=True)
+class RecordTable(Generic[R]):
+    """A table each of whose rows is one record; attributes are keywords of it."""
+
+    name: str
+    record: Callable[..., R]
+    columns: tuple[Column, ...]
+
+    def encode(self, record: R) -> tuple[Any, ...]:
+        """The values of a row."""
+        return tuple(
+            column.code.encode(getattr(record, column.attribute))
+            for column in self.columns
+        )
+
+    def decode(self, row: Iterable[Any]) -> R:
+        """The record of a row."""
+        pairs = zip(self.columns, row, strict=True)
+        return self.record(
+            **{column.attribute: column.code.decode(value) for column, value in pairs}
+        )
+
+    def insert(self, connection: sqlite3.Connection, records: Iterable[R]) -> None:
+        """Add a row for every record."""
+        names = [column.name for column in self.columns]
+        insert_rows(connection, self.name, names, map(self.encode, records))
+
+    def select(self, connection: sqlite3.Connection) -> tuple[R, ...]:
+        """Every record of the table, in the order they were written."""
+        names = [column.name for column in self.columns]
+        return tuple(map(self.decode, select_rows(connection, self.name, names)))
+
+
+def insert_rows(
+    connection: sqlite3.Connection,
+    table: str,
+    names: Iterable[str],
+    rows: Iterable[tuple[Any, ...]],
+) -> None:
+    """Add rows of values to the named columns of a table."""
+    quoted = [f'"{name}"' for name in names]
+    marks = ", ".join("?" * len(quoted))
+    statement = f"INSERT INTO {table} ({', '.join(quoted)}) VALUES ({marks})"
+    connection.executemany(statement, rows)
+
+
+def select_rows(
+    connection: sqlite3.Connection, table: str, names: Iterable[str]
+) -> list[tuple[Any, ...]]:
+    """All rows of the named columns; none where the file lacks the table."""
+    if not has_table(connection, table):
+        return []
+    # Between double quotes SQLite would take a missing column for a text.
+    quoted = ", ".join(f"[{name}]" for name in names)
+    return connection.execute(f"SELECT {quoted} FROM {table} ORDER BY rowid").fetchall()
+
+
+def has_table(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether the file has a table of this name."""
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return connection.execute(query, (table,)).fetchone() is not None

@@ -1,0 +1,33 @@
+"""Program + Target -> Simulation: how long it takes, and how much memory.
+
+Knows nothing of graphs and plans: a program written by hand is simulated like any
+other.
+"""
+
+from popple.program import number_steps
+from popple.sim.cost import Cost, total_cost
+from popple.sim.leaves import LeafTime
+from popple.sim.liveness import Interval, Liveness
+from popple.sim.memory import Memory
+from popple.sim.phases import stream_cycles, sync_cycles
+from popple.sim.simulation import ExecutedStep, Simulation, simulate
+from popple.sim.timeline import Slice, Timeline
+from popple.sim.timing import Timing
+
+__all__ = [
+    "Cost",
+    "ExecutedStep",
+    "Interval",
+    "LeafTime",
+    "Liveness",
+    "Memory",
+    "Simulation",
+    "Slice",
+    "Timeline",
+    "Timing",
+    "number_steps",
+    "simulate",
+    "stream_cycles",
+    "sync_cycles",
+    "total_cost",
+]

@@ -1,0 +1,187 @@
+"""Which variables are live at every step: data flow over the tree of steps.
+
+Backwards: what is used next. Forwards: what was written last. Both follow from the
+effects of the parts of the tree, so loops need no iteration and functions are seen
+once: their effect stands for them wherever they are called, and what holds at any of
+the calls holds in their body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from popple.program import (
+    MAIN,
+    Call,
+    Control,
+    If,
+    Numbering,
+    Parallel,
+    Program,
+    Repeat,
+    RepeatWhile,
+    Switch,
+    WriteUndef,
+    accesses_of,
+    call_order,
+    child_ids,
+    root_ids,
+)
+from popple.program import Sequence as StepSequence
+from popple.sim.effect import NEVER_USED, Effect, NextUse, leaf_effect
+from popple.units import ceil_div
+
+Uses: TypeAlias = Mapping[int, Sequence[int]]
+"""Step number -> [variables it reads, variables it writes or ends], as sets"""
+
+
+def find_uses(names: Sequence[str], steps: Numbering, group_size: int) -> list[Uses]:
+    """The uses of each group of `group_size` names; bit i is the group's name i."""
+    places = {name: divmod(index, group_size) for index, name in enumerate(names)}
+    num_groups = ceil_div(len(names), group_size)
+    groups: list[dict[int, list[int]]] = [{} for _ in range(num_groups)]
+    for row in steps:
+        for which, used in enumerate(accesses_of(row.step)):
+            for group, bit in (places[name] for name in used if name in places):
+                groups[group].setdefault(row.id, [0, 0])[which] |= 1 << bit
+    return list(groups)
+
+
+def live_sets(
+    uses: Uses, num_names: int, program: Program, steps: Numbering
+) -> list[int]:
+    """For every step the set of variables of a group that are live in it.
+
+    A leaf holds what it uses and what lives behind it; a control step what lives when
+    it begins. Steps that are never reached hold nothing.
+    """
+    flow = _Flow(uses, num_names, program, steps)
+    for name in (MAIN, *reversed(call_order(program))):
+        flow.place_root(name)
+    return flow.live
+
+
+class _Flow:
+    """The analysis for one group of variables, callers placed before callees."""
+
+    def __init__(
+        self, uses: Uses, num_names: int, program: Program, steps: Numbering
+    ) -> None:
+        self._uses = uses
+        self._steps = steps
+        self._roots = root_ids(steps)
+        self._every = (1 << num_names) - 1
+        self._nothing = Effect(self._every, 0, 0, 0)
+        self._effects = [self._nothing] * len(steps)
+        for name in (*call_order(program), MAIN):
+            root = steps[self._roots[name]]
+            for step_id in range(root.end_id - 1, root.id - 1, -1):
+                self._effects[step_id] = self._effect_of(step_id)
+        # What the callers of a function leave behind and want next.
+        self._entries: dict[str, tuple[int, NextUse]] = {MAIN: (0, NEVER_USED)}
+        self.live = [0] * len(steps)
+
+    def place_root(self, name: str) -> None:
+        """Find the live sets of main or of a function, if it is ever called."""
+        if (entry := self._entries.get(name)) is not None:
+            self._place(self._roots[name], *entry)
+
+    def _effect_of(self, step_id: int) -> Effect:
+        step = self._steps[step_id].step
+        if not isinstance(step, Control):
+            return self._own_effect(step_id)
+        if isinstance(step, Call):
+            return self._effects[self._roots[step.function]]
+        inner = [self._effects[child] for child in child_ids(self._steps, step_id)]
+        if isinstance(step, Repeat):
+            return inner[0] if step.count else self._nothing
+        if isinstance(step, RepeatWhile):
+            test, body = inner[0].then(self._own_effect(step_id)), inner[1]
+            return test.then(body.then(test).either(self._nothing))
+        if isinstance(step, If | Switch):
+            return self._own_effect(step_id).then(self._any(inner))
+        return self._chain(inner)
+
+    def _own_effect(self, step_id: int) -> Effect:
+        if step_id not in self._uses:
+            return self._nothing
+        reads, writes = self._uses[step_id]
+        if isinstance(self._steps[step_id].step, WriteUndef):
+            return leaf_effect(self._every, 0, 0, ended=writes)
+        return leaf_effect(self._every, reads, writes)
+
+    def _chain(self, parts: Sequence[Effect]) -> Effect:
+        whole = self._nothing
+        for part in parts:
+            if part is not self._nothing:
+                whole = whole.then(part)
+        return whole
+
+    def _any(self, parts: Sequence[Effect]) -> Effect:
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole.either(part)
+        return whole
+
+    def _place(self, step_id: int, written: int, after: NextUse) -> None:
+        """Find the live sets of a step and all steps inside it.
+
+        `written` are the variables last written when it begins, `after` the next use
+        of variables when it has ended.
+        """
+        step = self._steps[step_id].step
+        effect = self._effects[step_id]
+        if not isinstance(step, Control | WriteUndef):
+            used = self._every & ~effect.kept
+            self.live[step_id] = used | after.live(effect.written_after(written))
+            return
+        self.live[step_id] = effect.next_before(after).live(written)
+        inner = tuple(child_ids(self._steps, step_id))
+        if isinstance(step, StepSequence | Parallel):
+            self._place_chain(inner, written, after)
+        elif isinstance(step, Repeat):
+            self._place_repeat(inner[0], step.count, written, after)
+        elif isinstance(step, RepeatWhile):
+            self._place_while(step_id, inner, written, after)
+        elif isinstance(step, If | Switch):
+            own = self._own_effect(step_id)
+            self.live[step_id] |= own.first_read
+            for arm in inner:
+                self._place(arm, own.written_after(written), after)
+        elif isinstance(step, Call):
+            known, wanted = self._entries.get(step.function, (0, NEVER_USED))
+            entry = (known | written, wanted.either(after))
+            self._entries[step.function] = entry
+
+    def _place_chain(self, inner: Sequence[int], written: int, after: NextUse) -> None:
+        before: list[int] = []
+        for step_id in inner:
+            before.append(written)
+            written = self._effects[step_id].written_after(written)
+        for step_id, known in zip(reversed(inner), reversed(before), strict=True):
+            self._place(step_id, known, after)
+            after = self._effects[step_id].next_before(after)
+
+    def _place_repeat(
+        self, body: int, count: int, written: int, after: NextUse
+    ) -> None:
+        if count == 0:
+            return
+        effect = self._effects[body]
+        if count > 1:  # what one round leaves, and what the next one wants
+            written |= effect.last_write
+            after = after.either(NextUse(effect.first_read, effect.first_write))
+        self._place(body, written, after)
+
+    def _place_while(
+        self, step_id: int, inner: Sequence[int], written: int, after: NextUse
+    ) -> None:
+        condition, body = (self._effects[part] for part in inner)
+        test = condition.then(self._own_effect(step_id))
+        again = body.then(test)
+        written |= test.then(body).last_write
+        decided = after.either(NextUse(again.first_read, again.first_write))
+        tested = self._own_effect(step_id).next_before(decided)
+        self._place(inner[0], written, tested)
+        self._place(inner[1], test.written_after(written), test.next_before(decided))

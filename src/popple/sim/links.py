@@ -1,0 +1,104 @@
+"""Time of traffic between chips: routes, shared links, gateways.
+
+Chips form a ladder: 2k and 2k+1 are a rung, chips of equal parity the two rails. A
+flow crosses its rung first if it must, then follows the rail; flows over the same
+link share it (the routing of the vendor's own model of several chips, graphcore/poplibs
+1.2.0, lib/poplibs_test/Util.cpp). Every replica does the same at the same time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from popple.errors import ProgramError
+from popple.program import GlobalExchange
+from popple.sim.phases import cycles_of_ns, transfer_cycles
+from popple.target import Target
+from popple.units import ceil_div
+
+Link = tuple[int, int]
+"""(from chip, to chip), neighbours on the ladder"""
+
+
+def link_cycles(step: GlobalExchange, target: Target) -> int:
+    """Cycles from the sync to the arrival of the last byte."""
+    system, chip = target.system, target.chip
+    flows = list(_global_flows(step, target.num_chips))
+    if not any(num_bytes for _, _, num_bytes in flows):
+        return 0
+    slowest = min(system.link_bytes_per_second, system.neighbour_bytes_per_second)
+    if not slowest:
+        what = f"{step.name!r} sends between chips, but the target has no links."
+        remedy = "Simulate on a system with several chips."
+        raise ProgramError(what, where=f"target {system.name!r}", remedy=remedy)
+    by_link, by_chip = _loads(flows, step, target)
+    busiest = max(step.sent_by_tile.maximum, step.received_by_tile.maximum)
+    moving = max(
+        transfer_cycles(by_link, system.neighbour_bytes_per_second, chip),
+        transfer_cycles(by_chip, system.link_bytes_per_second, chip),
+        _gateway_cycles(step, target),
+        ceil_div(busiest, chip.exchange_bytes_per_cycle),
+    )
+    longest = max(sum(1 for _ in route(a, b)) for a, b, _ in flows)
+    num_hops = max(step.num_hops, longest)
+    return moving + cycles_of_ns(system.link_latency_ns * num_hops, chip)
+
+
+def route(source: int, destination: int) -> Iterator[Link]:
+    """The links a flow takes: over its rung if it must, then along the rail."""
+    here = source
+    if (source ^ destination) & 1:
+        yield here, here ^ 1
+        here ^= 1
+    stride = 2 if destination > here else -2
+    while here != destination:
+        yield here, here + stride
+        here += stride
+
+
+def _global_flows(
+    step: GlobalExchange, num_chips: int
+) -> Iterator[tuple[int, int, int]]:
+    # Partners in other replicas: each chip sends to the next replica round the ring.
+    # With an odd number of chips replicas start on either side of the ladder in turn.
+    offset = num_chips if step.replicas > 1 else 0
+    starts = (0, num_chips) if offset % 2 else (0,)
+    for start in starts:
+        for source, destination, num_bytes in step.flows:
+            yield source + start, destination + start + offset, num_bytes
+
+
+def _loads(
+    flows: list[tuple[int, int, int]], step: GlobalExchange, target: Target
+) -> tuple[int, int]:
+    """Bytes over the busiest link, and sent or passed on by the busiest chip."""
+    period = target.num_chips * (1 + target.num_chips % 2)
+    by_link: Counter[Link] = Counter()
+    by_chip: Counter[int] = Counter()
+    for source, destination, num_bytes in flows:
+        for here, there in route(source, destination):
+            # Replicas are alike: a link of the next one carries what its twin does.
+            twin = here % period if step.replicas > 1 else here
+            by_link[twin, there - here] += num_bytes
+            by_chip[twin] += num_bytes
+    return max(by_link.values(), default=0), max(by_chip.values(), default=0)
+
+
+def _gateway_cycles(step: GlobalExchange, target: Target) -> int:
+    """Time at the gateway of the busiest machine, where racks must be crossed."""
+    system = target.system
+    by_machine: Counter[int] = Counter()
+    is_wide = step.replicas * target.num_chips > system.rack_chips
+    for source, destination, num_bytes in step.flows:
+        is_crossing = source // system.rack_chips != destination // system.rack_chips
+        if is_crossing or (step.replicas > 1 and is_wide):
+            by_machine[source // system.chips_per_machine] += num_bytes
+    busiest = max(by_machine.values(), default=0)
+    if not busiest:
+        return 0
+    if not system.gateway_bytes_per_second:
+        what = f"{step.name!r} leaves the rack, but the target has no gateways."
+        remedy = f"Keep the group within {system.rack_chips} chips."
+        raise ProgramError(what, where=f"target {system.name!r}", remedy=remedy)
+    return transfer_cycles(busiest, system.gateway_bytes_per_second, target.chip)

@@ -1,0 +1,121 @@
+"""Liveness: during which steps every variable has contents.
+
+In: the numbered steps of a program. Out: for every variable the intervals of step
+numbers during which its memory is taken. The analysis sees every function once,
+whoever calls it: what any caller keeps alive is alive in the whole function. Loops
+carry contents from one round to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popple.program import (
+    Category,
+    Numbering,
+    Program,
+    Variable,
+    chip_totals,
+)
+from popple.sim.flow import find_uses, live_sets
+
+Interval: TypeAlias = tuple[int, int]
+"""(first step, last step), both included"""
+
+_GROUP_SIZE = 4096
+"""Variables analysed together: keeps the sets short when there are many."""
+
+
+def is_always_live(variable: Variable) -> bool:
+    """Whether a variable keeps its memory for the whole run; constants do."""
+    return variable.is_always_live or variable.category is Category.CONSTANT
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """When variables live, and what the transient ones take by step and chip.
+
+    `intervals` lists transient variables only; one that no executed step uses has
+    none. `transient_bytes[step, chip]` sums them up.
+    """
+
+    num_steps: int
+    always_live: tuple[str, ...]
+    intervals: Mapping[str, tuple[Interval, ...]]
+    transient_bytes: NDArray[np.int64] = field(compare=False, repr=False)
+
+    @cached_property
+    def peak_step_by_chip(self) -> tuple[int, ...]:
+        """The first step of every chip at which transient variables take most."""
+        return tuple(int(step) for step in self.transient_bytes.argmax(axis=0))
+
+    def is_live(self, name: str, step_id: int) -> bool:
+        """Whether a variable has contents during a step."""
+        return name in self.always_live or any(
+            first <= step_id <= last for first, last in self.intervals.get(name, ())
+        )
+
+    def live_at(self, step_id: int) -> tuple[str, ...]:
+        """The transient variables that have contents during a step."""
+        return tuple(
+            name
+            for name, intervals in self.intervals.items()
+            if any(first <= step_id <= last for first, last in intervals)
+        )
+
+
+def find_liveness(program: Program, steps: Numbering) -> Liveness:
+    """The liveness of all variables of a verified program."""
+    always: list[str] = []
+    transient: list[str] = []
+    for name, variable in program.variables.items():
+        (always if is_always_live(variable) else transient).append(name)
+    intervals: dict[str, tuple[Interval, ...]] = {}
+    for group, uses in enumerate(find_uses(transient, steps, _GROUP_SIZE)):
+        names = transient[group * _GROUP_SIZE : (group + 1) * _GROUP_SIZE]
+        live = live_sets(uses, len(names), program, steps)
+        intervals.update(_intervals_of(names, live))
+    taken = _transient_bytes(program, intervals, len(steps))
+    return Liveness(len(steps), tuple(always), intervals, taken)
+
+
+def _intervals_of(
+    names: Sequence[str], live_sets: Sequence[int]
+) -> dict[str, tuple[Interval, ...]]:
+    """Intervals of the given variables, from the live set at every step."""
+    found: list[list[Interval]] = [[] for _ in names]
+    opened = [0] * len(names)
+    before = 0
+    for step_id, live in enumerate([*live_sets, 0]):
+        for index in _members(live & ~before):
+            opened[index] = step_id
+        for index in _members(before & ~live):
+            found[index].append((opened[index], step_id - 1))
+        before = live
+    return {name: tuple(each) for name, each in zip(names, found, strict=True)}
+
+
+def _members(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def _transient_bytes(
+    program: Program, intervals: Mapping[str, Sequence[Interval]], num_steps: int
+) -> NDArray[np.int64]:
+    changes = np.zeros((num_steps + 1, program.num_chips), dtype=np.int64)
+    for name, lives in intervals.items():
+        by_tile = program.variables[name].bytes_by_tile
+        totals = chip_totals(by_tile, program.num_chips, program.tiles_per_chip)
+        for first, last in lives:
+            changes[first] += totals
+            changes[last + 1] -= totals
+    return changes[:-1].cumsum(axis=0)

@@ -1,0 +1,150 @@
+"""Memory of every tile by category, with and without gaps, and whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from popple.program import (
+    Category,
+    Numbering,
+    Program,
+    TileVector,
+    Variable,
+    add_all,
+    chip_maxima,
+    combine,
+)
+from popple.sim.footprint import code_and_state
+from popple.sim.liveness import Liveness
+from popple.sim.sweep import find_peak
+from popple.target import Chip
+
+CODE = (
+    Category.CONTROL_CODE,
+    Category.VERTEX_CODE,
+    Category.EXCHANGE_CODE,
+    Category.HOST_CODE,
+    Category.GLOBAL_CODE,
+)
+"""Categories that hold instructions, which only the plain region can hold."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What lies on every tile.
+
+    `always_live` and `transient` sort the bytes by category; transient ones are those
+    at the step at which the tile is fullest (`peak_step_by_tile`). `interleaved` are
+    the bytes that must lie in the interleaved region, at their own fullest.
+    """
+
+    always_live: Mapping[Category, TileVector]
+    transient: Mapping[Category, TileVector]
+    peak_step_by_tile: TileVector
+    interleaved: TileVector
+    num_chips: int
+    tile_memory_bytes: int
+    interleaved_start_bytes: int
+
+    @cached_property
+    def always_live_bytes(self) -> TileVector:
+        """Variables, code and state that keep their place for the whole run."""
+        return add_all(self.always_live.values(), len(self.interleaved))
+
+    @cached_property
+    def transient_bytes(self) -> TileVector:
+        """The most that transient variables take at once."""
+        return add_all(self.transient.values(), len(self.interleaved))
+
+    @cached_property
+    def by_category(self) -> Mapping[Category, TileVector]:
+        """All bytes by category when the tile is fullest."""
+        return _added([self.always_live, self.transient], len(self.interleaved))
+
+    @cached_property
+    def total(self) -> TileVector:
+        """All bytes, gaps excluded."""
+        return self.always_live_bytes + self.transient_bytes
+
+    @cached_property
+    def total_with_gaps(self) -> TileVector:
+        """All bytes and the gap below interleaved data.
+
+        Interleaved data lie behind the plain region, full or not.
+        """
+        start = self.interleaved_start_bytes
+        return combine(
+            lambda each: max(each[0], start + each[1]) if each[1] else each[0],
+            [self.total, self.interleaved],
+        )
+
+    @cached_property
+    def overflow_by_tile(self) -> TileVector:
+        """Bytes by which tiles are too small, for data or for code; 0 if they fit."""
+        code = add_all(
+            (self.always_live[each] for each in CODE if each in self.always_live),
+            len(self.interleaved),
+        )
+        capacity, plain = self.tile_memory_bytes, self.interleaved_start_bytes
+        return combine(
+            lambda each: max(each[0] - capacity, each[1] - plain, 0),
+            [self.total_with_gaps, code],
+        )
+
+    @property
+    def fits(self) -> bool:
+        """Whether no tile overflows."""
+        return self.overflow_by_tile.is_zero
+
+    @property
+    def peak_by_chip(self) -> tuple[int, ...]:
+        """Bytes with gaps on the fullest tile of every chip."""
+        total = self.total_with_gaps
+        return chip_maxima(total, self.num_chips, len(total) // self.num_chips)
+
+
+def find_memory(
+    program: Program, steps: Numbering, liveness: Liveness, chip: Chip
+) -> Memory:
+    """The memory of a verified program on chips of one kind."""
+    always = [program.variables[name] for name in liveness.always_live]
+    transient = [program.variables[name] for name in liveness.intervals]
+    peak = find_peak(transient, liveness.intervals, program.num_tiles)
+    code = code_and_state(program, steps, chip)
+    held = [{v.category: v.bytes_by_tile} for v in always]
+    return Memory(
+        _added([*held, code], program.num_tiles),
+        peak.by_category,
+        peak.step_by_tile,
+        _interleaved([*always, *transient], liveness, program.num_tiles),
+        program.num_chips,
+        chip.tile_memory_bytes,
+        chip.interleaved_start_bytes,
+    )
+
+
+def _interleaved(
+    variables: Iterable[Variable], liveness: Liveness, num_tiles: int
+) -> TileVector:
+    """Interleaved bytes of every tile, when it has most of them."""
+    chosen = [variable for variable in variables if variable.is_interleaved]
+    whole_run = {name: ((0, liveness.num_steps),) for name in liveness.always_live}
+    lives = {**liveness.intervals, **whole_run}
+    return find_peak(chosen, lives, num_tiles).bytes_by_tile
+
+
+def _added(
+    parts: Iterable[Mapping[Category, TileVector]], num_tiles: int
+) -> dict[Category, TileVector]:
+    """The sum of several sortings by category, in the order of the categories."""
+    found: dict[Category, list[TileVector]] = {category: [] for category in Category}
+    for part in parts:
+        for category, vector in part.items():
+            found[category].append(vector)
+    return {
+        category: add_all(vectors, num_tiles)
+        for category, vectors in found.items()
+        if vectors
+    }

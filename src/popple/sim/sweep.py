@@ -1,0 +1,147 @@
+"""The transient memory of every tile at its fullest, by sweeping over the steps.
+
+Tiles between two neighbouring ends of runs are alike, so the sweep keeps one number
+for each such segment, not for each tile: it costs the same on a chip of any size.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popple.program import Category, TileVector, Variable
+from popple.sim.liveness import Interval
+
+Counts: TypeAlias = NDArray[np.int64]
+Spread: TypeAlias = tuple[slice, Counts]
+"""(segments concerned, bytes on a tile of each)"""
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most bytes of transient variables that every tile has at once.
+
+    `step_by_tile` is the step at which a tile first has that many; `by_category` tells
+    what they are then.
+    """
+
+    bytes_by_tile: TileVector
+    step_by_tile: TileVector
+    by_category: Mapping[Category, TileVector]
+
+
+def find_peak(
+    variables: Sequence[Variable],
+    intervals: Mapping[str, Sequence[Interval]],
+    num_tiles: int,
+) -> Peak:
+    """The peak of the given variables, each live during its intervals."""
+    segments = _Segments.of([v.bytes_by_tile for v in variables], num_tiles)
+    # Many variables are laid out alike.
+    known = {v.bytes_by_tile: v for v in variables}
+    spreads = {vector: segments.spread(vector) for vector in known}
+    lives = [
+        _Life(variable.category, *spreads[variable.bytes_by_tile], first, last)
+        for variable in variables
+        for first, last in intervals.get(variable.name, ())
+    ]
+    highest, at_step = _sweep(lives, len(segments.bounds) - 1)
+    return Peak(
+        segments.to_vector(highest),
+        segments.to_vector(at_step),
+        {
+            category: segments.to_vector(values)
+            for category, values in _held_at(at_step, lives).items()
+        },
+    )
+
+
+class _Life(NamedTuple):
+    """One interval of one variable: which segments, how much, from when to when."""
+
+    category: Category
+    where: slice
+    values: Counts
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """The tiles cut into runs on which every swept variable is constant."""
+
+    bounds: Counts
+
+    @classmethod
+    def of(cls, vectors: Sequence[TileVector], num_tiles: int) -> _Segments:
+        ends = {0, num_tiles}
+        for runs in {vector.runs for vector in vectors}:
+            tile = 0
+            for count, _ in runs:
+                tile += count
+                ends.add(tile)
+        return cls(np.array(sorted(ends), dtype=np.int64))
+
+    def spread(self, vector: TileVector) -> Spread:
+        """The part of a vector that is not 0, segment by segment."""
+        counts = np.array([count for count, _ in vector.runs], dtype=np.int64)
+        values = np.array([value for _, value in vector.runs], dtype=np.int64)
+        ends = np.searchsorted(self.bounds, counts.cumsum())
+        used = np.flatnonzero(values)
+        if not used.size:
+            return slice(0, 0), values[:0]
+        widths = np.diff(ends, prepend=0)[used[0] : used[-1] + 1]
+        first, stop = int(ends[used[0]] - widths[0]), int(ends[used[-1]])
+        return slice(first, stop), np.repeat(values[used[0] : used[-1] + 1], widths)
+
+    def to_vector(self, values: Counts) -> TileVector:
+        widths = np.diff(self.bounds)
+        return TileVector.of(zip(widths.tolist(), values.tolist(), strict=True))
+
+
+def _sweep(lives: Sequence[_Life], num_segments: int) -> tuple[Counts, Counts]:
+    """The most bytes in every segment, and the first step with that many."""
+    current = np.zeros(num_segments, dtype=np.int64)
+    highest = np.zeros(num_segments, dtype=np.int64)
+    at_step = np.zeros(num_segments, dtype=np.int64)
+    for step_id, ended, begun in _events(lives):
+        for life in ended:
+            current[life.where] -= life.values
+        for life in begun:
+            current[life.where] += life.values
+        if begun:
+            # Only where something was added can there be a new peak.
+            low = min(life.where.start for life in begun)
+            high = max(life.where.stop for life in begun)
+            grown = np.flatnonzero(current[low:high] > highest[low:high]) + low
+            highest[grown] = current[grown]
+            at_step[grown] = step_id
+    return highest, at_step
+
+
+def _events(
+    lives: Sequence[_Life],
+) -> Iterator[tuple[int, list[_Life], list[_Life]]]:
+    """(step, lives that ended before it, lives that begin with it), in order."""
+    begun: dict[int, list[_Life]] = defaultdict(list)
+    ended: dict[int, list[_Life]] = defaultdict(list)
+    for life in lives:
+        begun[life.first].append(life)
+        ended[life.last + 1].append(life)
+    for step_id in sorted(begun.keys() | ended.keys()):
+        yield step_id, ended.get(step_id, []), begun.get(step_id, [])
+
+
+def _held_at(at_step: Counts, lives: Sequence[_Life]) -> dict[Category, Counts]:
+    """What every segment holds at the step given for it, by category."""
+    held: dict[Category, Counts] = defaultdict(lambda: np.zeros_like(at_step))
+    for life in lives:
+        steps = at_step[life.where]
+        is_live = (steps >= life.first) & (steps <= life.last)
+        held[life.category][life.where] += life.values * is_live
+    return held

@@ -1,0 +1,208 @@
+"""From the times of leaves to the time of a program: sums, maxima and counts.
+
+Walks the numbered steps twice, never unrolling a loop: upwards for the cost of one
+execution of every step, downwards for how often every step is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import TypeAlias
+
+from popple.program import (
+    MAIN,
+    Call,
+    ChipFinder,
+    Control,
+    If,
+    Numbering,
+    Parallel,
+    Program,
+    Repeat,
+    RepeatWhile,
+    Step,
+    Switch,
+    Sync,
+    call_order,
+    child_ids,
+    number_steps,
+    root_ids,
+)
+from popple.sim.cost import ZERO, Cost, total_cost
+from popple.sim.leaves import LeafTime, LeafTimer
+from popple.target import Target
+
+Parts: TypeAlias = tuple[tuple[int, int], ...]
+"""(step number, times) of the steps that a control step executes"""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Costs of all steps of a program, indexed by step number.
+
+    `costs` and `busy_by_chip` are of one execution of a step with everything inside;
+    `executions` counts how often it is executed. `parts` are the steps that a control
+    step executes and how often. `leaf_times` holds None for control steps.
+    """
+
+    steps: Numbering
+    leaf_times: tuple[LeafTime | None, ...]
+    costs: tuple[Cost, ...]
+    busy_by_chip: tuple[tuple[int, ...], ...]
+    executions: tuple[int, ...]
+    parts: tuple[Parts, ...]
+
+    @property
+    def cost(self) -> Cost:
+        """The whole program."""
+        return self.costs[0]
+
+    @property
+    def idle_by_chip(self) -> tuple[int, ...]:
+        """Cycles every chip spends waiting for others."""
+        return tuple(self.cost.cycles - busy for busy in self.busy_by_chip[0])
+
+    @cached_property
+    def cost_by_op(self) -> Mapping[str, Cost]:
+        """Costs of all executions of the leaves of each op; "" has no op.
+
+        Ops that run at the same time on different chips each count in full.
+        """
+        by_op: dict[str, Cost] = {}
+        for row, leaf, count in zip(
+            self.steps, self.leaf_times, self.executions, strict=True
+        ):
+            if leaf is not None and count and not isinstance(row.step, Control):
+                by_op[row.step.op] = by_op.get(row.step.op, ZERO) + leaf.cost * count
+        return by_op
+
+    @cached_property
+    def cost_by_function(self) -> Mapping[str, Cost]:
+        """Costs of all executions of main and of each function."""
+        return {
+            name: self.costs[root] * self.executions[root]
+            for name, root in root_ids(self.steps).items()
+        }
+
+
+def time_program(program: Program, target: Target) -> Timing:
+    """The timing of a verified program."""
+    steps = number_steps(program)
+    roots = root_ids(steps)
+    leaf_times = _time_leaves(steps, program, target)
+    scopes = _scopes(steps, program)
+    costs = [ZERO] * len(steps)
+    busy = [(0,) * program.num_chips] * len(steps)
+    parts: list[Parts] = [()] * len(steps)
+    upward = _upward_ids(steps, program)
+    for step_id in upward:
+        if (leaf := leaf_times[step_id]) is not None:
+            costs[step_id] = leaf.cost
+            busy[step_id] = _leaf_busy(steps[step_id].step, leaf, scopes[step_id])
+            continue
+        parts[step_id] = _parts_of(steps, step_id, roots, costs)
+        costs[step_id] = _cost_of(steps[step_id].step, parts[step_id], costs)
+        busy[step_id] = _sum_busy(parts[step_id], busy, program.num_chips)
+    executions = _count_executions(reversed(upward), parts)
+    return Timing(
+        steps,
+        tuple(leaf_times),
+        tuple(costs),
+        tuple(busy),
+        executions,
+        tuple(parts),
+    )
+
+
+def _time_leaves(
+    steps: Numbering, program: Program, target: Target
+) -> list[LeafTime | None]:
+    timer = LeafTimer(program, target)
+    return [
+        None if isinstance(row.step, Control) else timer.time(row.step) for row in steps
+    ]
+
+
+def _scopes(steps: Numbering, program: Program) -> list[frozenset[int]]:
+    """For every step the chips that run the part of the program it stands in."""
+    finder = ChipFinder(program)
+    scopes: list[frozenset[int]] = []
+    for row in steps:
+        parent = steps[row.parent_id].step if row.parent_id >= 0 else None
+        if row.id == 0:
+            scopes.append(frozenset(range(program.num_chips)))
+        elif parent is None or isinstance(parent, Parallel):
+            scopes.append(finder.chips_of(row.step))
+        else:
+            scopes.append(scopes[row.parent_id])
+    return scopes
+
+
+def _upward_ids(steps: Numbering, program: Program) -> list[int]:
+    """All steps, inner ones before outer ones and callees before callers."""
+    roots = root_ids(steps)
+    return [
+        step_id
+        for name in (*call_order(program), MAIN)
+        for step_id in range(steps[roots[name]].end_id - 1, roots[name] - 1, -1)
+    ]
+
+
+def _parts_of(
+    steps: Numbering,
+    step_id: int,
+    roots: Mapping[str, int],
+    costs: Sequence[Cost],
+) -> Parts:
+    """The steps that one execution of a control step executes, and how often."""
+    step = steps[step_id].step
+    if isinstance(step, Call):
+        return ((roots[step.function], 1),)
+    inner = tuple(child_ids(steps, step_id))
+    if isinstance(step, Repeat):
+        return ((inner[0], step.count),)
+    if isinstance(step, RepeatWhile):
+        condition, body = inner
+        return ((condition, step.expected_count + 1), (body, step.expected_count))
+    if isinstance(step, If | Switch):
+        return ((max(inner, key=lambda child: costs[child].cycles), 1),)
+    return tuple((child, 1) for child in inner)
+
+
+def _cost_of(step: Step, parts: Parts, costs: Sequence[Cost]) -> Cost:
+    each = [costs[part] * times for part, times in parts]
+    if isinstance(step, Parallel):
+        return reduce(Cost.beside, each, ZERO)
+    return total_cost(each)
+
+
+def _leaf_busy(step: Step, leaf: LeafTime, scope: frozenset[int]) -> tuple[int, ...]:
+    if not isinstance(step, Sync):
+        return leaf.cycles_by_chip
+    return tuple(
+        leaf.cost.cycles if chip in scope else 0
+        for chip in range(len(leaf.cycles_by_chip))
+    )
+
+
+def _sum_busy(
+    parts: Parts, busy: Sequence[tuple[int, ...]], num_chips: int
+) -> tuple[int, ...]:
+    totals = [0] * num_chips
+    for part, times in parts:
+        for chip, cycles in enumerate(busy[part]):
+            totals[chip] += cycles * times
+    return tuple(totals)
+
+
+def _count_executions(
+    downward: Iterable[int], parts: Sequence[Parts]
+) -> tuple[int, ...]:
+    executions = [0] * len(parts)
+    executions[0] = 1
+    for step_id in downward:
+        for part, times in parts[step_id]:
+            executions[part] += executions[step_id] * times
+    return tuple(executions)

@@ -1,0 +1,24 @@
+"""Machines as data: chips, systems, and the part of one a program runs on.
+
+In: a name (`bow-pod16`) or a TOML file that describes a machine, real or not. Out: a
+`Target` for planning and simulation. Every built-in constant carries its unit and
+where its value was found; `describe` lists them.
+"""
+
+from popple.target.chip import Chip
+from popple.target.library import describe, list_chips, list_systems, load_system
+from popple.target.schema import Constant
+from popple.target.system import System
+from popple.target.target import Target, load_target
+
+__all__ = [
+    "Chip",
+    "Constant",
+    "System",
+    "Target",
+    "describe",
+    "list_chips",
+    "list_systems",
+    "load_system",
+    "load_target",
+]

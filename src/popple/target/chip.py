@@ -1,0 +1,117 @@
+"""One chip as data: the numbers that plan rules and the simulation are made of.
+
+In: constants from a TOML file. Out: a frozen, validated `Chip`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from popple.errors import TargetError
+from popple.target.schema import Sources, constant, verify_constants
+
+ARCHITECTURES = ("ipu1", "ipu2", "ipu21")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """One processor: its tiles, their memory, exchange, AMP units, sync and power.
+
+    `sources` pairs each constant with where its value was found. It takes no part in
+    comparison: two chips of equal numbers are the same chip.
+    """
+
+    name: str
+    architecture: str = field(metadata=constant("name", str, choices=ARCHITECTURES))
+    num_tiles: int = field(metadata=constant("tiles"))
+    num_workers: int = field(metadata=constant("workers"))
+    clock_hz: int = field(metadata=constant("Hz"))
+
+    # Tile memory. From `interleaved_start_bytes` on, two elements are interleaved and
+    # one instruction can load 128 bit; code can only be fetched from below it.
+    tile_memory_bytes: int = field(metadata=constant("B"))
+    interleaved_start_bytes: int = field(metadata=constant("B"))
+    memory_element_bytes: int = field(metadata=constant("B"))
+    tile_memory_base_address: int = field(metadata=constant("address"))
+    data_path_bits: int = field(metadata=constant("bit"))
+    atomic_store_bytes: int = field(metadata=constant("B"))
+    instruction_bytes: int = field(metadata=constant("B"))
+    memcpy_bytes_per_cycle: int = field(metadata=constant("B/cycle"))
+    worker_stack_bytes: int = field(metadata=constant("B"))
+    supervisor_stack_bytes: int = field(metadata=constant("B"))
+
+    # Exchange between tiles; the latency is the cost of a phase besides its payload.
+    exchange_bytes_per_cycle: int = field(metadata=constant("B/cycle"))
+    tiles_per_exchange_bus: int = field(metadata=constant("tiles"))
+    exchange_latency_cycles: int = field(metadata=constant("cycles"))
+    global_exchange_packet_bytes: int = field(metadata=constant("B"))
+
+    # Convolution units per tile, by type of input and of partial sum.
+    fp16_in_fp16_out_conv_units: int = field(metadata=constant("units"))
+    fp16_in_fp32_out_conv_units: int = field(metadata=constant("units"))
+    fp32_in_fp32_out_conv_units: int = field(metadata=constant("units"))
+    fp8_in_fp16_out_conv_units: int = field(
+        metadata=constant("units", can_be_zero=True)
+    )
+    fp8_conv_unit_load_elements: int = field(metadata=constant("elements/cycle"))
+    fp16_conv_unit_load_elements: int = field(metadata=constant("elements/cycle"))
+    fp32_conv_unit_load_elements: int = field(metadata=constant("elements/cycle"))
+    fp8_conv_unit_pipeline_depth: int = field(metadata=constant("stages"))
+    fp16_conv_unit_pipeline_depth: int = field(metadata=constant("stages"))
+    fp32_conv_unit_pipeline_depth: int = field(metadata=constant("stages"))
+    # What the planner uses, and what the hardware could do from interleaved memory.
+    conv_unit_coeff_load_bytes_per_cycle: int = field(metadata=constant("B/cycle"))
+    conv_unit_max_coeff_load_bytes_per_cycle: int = field(metadata=constant("B/cycle"))
+
+    # Limits of the instruction set.
+    rpt_count_max: int = field(metadata=constant("iterations"))
+    num_stride_bits: int = field(metadata=constant("bit"))
+    max_run_offset_bytes: int = field(metadata=constant("B"))
+
+    # Synchronisation: the delay of a tile lies between 0 and `max_sync_delay_cycles`.
+    min_sync_delay_cycles: int = field(metadata=constant("cycles"))
+    mean_sync_delay_cycles: int = field(metadata=constant("cycles"))
+    max_sync_delay_cycles: int = field(metadata=constant("cycles"))
+    global_sync_cycles: int = field(metadata=constant("cycles"))
+    supervisor_fetch_delay_cycles: int = field(metadata=constant("cycles"))
+    worker_fetch_delay_cycles: int = field(metadata=constant("cycles"))
+    tile_local_sync_delay_cycles: int = field(metadata=constant("cycles"))
+    tile_local_exit_delay_cycles: int = field(metadata=constant("cycles"))
+
+    idle_watts: float = field(metadata=constant("W", float))
+    peak_watts: float = field(metadata=constant("W", float))
+
+    sources: Sources = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        verify_constants(self, self.name)
+        self._verify_memory()
+        self._verify_order("mean_sync_delay_cycles", "max_sync_delay_cycles")
+        self._verify_order("idle_watts", "peak_watts")
+        self._verify_order(
+            "conv_unit_coeff_load_bytes_per_cycle",
+            "conv_unit_max_coeff_load_bytes_per_cycle",
+        )
+
+    def _verify_memory(self) -> None:
+        self._verify_order("interleaved_start_bytes", "tile_memory_bytes")
+        element = self.memory_element_bytes
+        for key in ("tile_memory_bytes", "interleaved_start_bytes"):
+            size: int = getattr(self, key)
+            if size % element:
+                raise TargetError(
+                    f"{key} is {size}, which memory elements of {element} B do not "
+                    "divide.",
+                    where=self.name,
+                    remedy=f"Use {size // element * element} or "
+                    f"{(size // element + 1) * element}.",
+                )
+
+    def _verify_order(self, lower: str, upper: str) -> None:
+        if getattr(self, lower) > getattr(self, upper):
+            raise TargetError(
+                f"{lower}, {getattr(self, lower)}, is above {upper}, "
+                f"{getattr(self, upper)}.",
+                where=self.name,
+                remedy=f"Lower {lower} or raise {upper}.",
+            )

@@ -1,0 +1,190 @@
+"""`popple doctor`: what is installed, what works, and what to do about the rest.
+
+Every check yields `Finding`s. Only what Popple itself cannot do without counts as
+broken, and makes the exit status 1; a framework nobody needs may be missing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from popple._version import __version__
+from popple.errors import PoppleError
+from popple.tools.command import Command
+from popple.tools.installed import ask_version, find_program, find_version
+from popple.tools.run import TARGET_VARIABLE
+from popple.tools.table import render_table
+
+OLDEST_PYTHON = (3, 10)
+NEWEST_PYTHON = (3, 13)
+DEFAULT_TARGET = "bow-pod16"
+
+State: TypeAlias = Literal["ok", "missing", "broken"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found; `remedy` says what to do unless all is well."""
+
+    subject: str
+    state: State
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Package:
+    """An optional distribution: what it is for and how to get it."""
+
+    name: str
+    purpose: str
+    extra: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """An optional program on PATH: its names, what it is for and how to get it."""
+
+    subject: str
+    names: tuple[str, ...]
+    purpose: str
+    remedy: str
+
+
+CORE_PACKAGES = ("numpy", "cbor2", "tqdm")
+
+PACKAGES = (
+    Package("torch", "PopTorch programs", "torch"),
+    Package("tensorflow", "TensorFlow programs", "tensorflow"),
+    Package("tf_keras", "Keras programs", "tensorflow"),
+    Package("onnx", "PopART programs", "onnx"),
+)
+
+PROGRAMS = (
+    Program(
+        "chromium",
+        ("chromium", "chromium-browser", "google-chrome", "chrome"),
+        "the tests of the viewer",
+        "Install your system's chromium package.",
+    ),
+    Program(
+        "node",
+        ("node",),
+        "rebuilding the viewer (a built one is included)",
+        "Install Node 20 or later.",
+    ),
+)
+
+
+def check_python() -> Iterator[Finding]:
+    """Whether this Python is one that Popple supports."""
+    is_supported = OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON
+    detail = f"{platform.python_version()} on {platform.platform()}"
+    yield Finding(
+        "python",
+        "ok" if is_supported else "broken",
+        detail,
+        "" if is_supported else "Use Python 3.10 to 3.13.",
+    )
+
+
+def check_core_packages() -> Iterator[Finding]:
+    """Whether what Popple always needs is installed."""
+    for name in CORE_PACKAGES:
+        found = find_version(name)
+        if found:
+            yield Finding(name, "ok", found)
+        else:
+            yield Finding(name, "broken", "not installed", "pip install popple")
+
+
+def check_packages() -> Iterator[Finding]:
+    """Which frameworks are installed."""
+    for package in PACKAGES:
+        found = find_version(package.name)
+        if found:
+            yield Finding(package.name, "ok", found)
+        else:
+            detail = f"needed for {package.purpose}"
+            remedy = f"pip install 'popple[{package.extra}]'"
+            yield Finding(package.name, "missing", detail, remedy)
+
+
+def check_programs() -> Iterator[Finding]:
+    """Which programs are on PATH."""
+    for program in PROGRAMS:
+        path = find_program(program.names)
+        if path:
+            yield Finding(program.subject, "ok", f"{ask_version(path)} ({path})")
+        else:
+            detail = f"needed for {program.purpose}"
+            yield Finding(program.subject, "missing", detail, program.remedy)
+
+
+def check_targets() -> Iterator[Finding]:
+    """Whether all built-in targets load, and the one that is modelled by default."""
+    from popple.target import list_systems, load_system
+
+    yield attempt("targets", lambda: f"{len(list_systems())} load")
+    name = os.environ.get(TARGET_VARIABLE, DEFAULT_TARGET)
+    yield attempt("default target", lambda: load_system(name).name)
+
+
+def check_locks() -> Iterator[Finding]:
+    """Whether devices can be locked against other processes."""
+    from popple.device import Pod
+    from popple.target import load_system
+
+    yield attempt(
+        "device locks",
+        lambda: f"{len(Pod(load_system(DEFAULT_TARGET)).holders())} chips in use",
+    )
+
+
+def attempt(subject: str, work: Callable[[], str]) -> Finding:
+    """What came of some work: its result, or the error and its remedy."""
+    try:
+        return Finding(subject, "ok", work())
+    except PoppleError as error:
+        where = f" ({error.where})" if error.where else ""
+        return Finding(subject, "broken", error.what + where, error.remedy)
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    check_python,
+    check_core_packages,
+    check_packages,
+    check_programs,
+    check_targets,
+    check_locks,
+)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Nothing to choose: the doctor looks at everything."""
+
+
+def run(arguments: Namespace) -> int:
+    """Print all findings; 1 if something is broken."""
+    findings = [finding for check in CHECKS for finding in check()]
+    is_broken = any(finding.state == "broken" for finding in findings)
+    verdict = "does not work here; see 'broken' above" if is_broken else "works here"
+    print(f"{render_findings(findings)}\n\npopple {__version__} {verdict}.")
+    return int(is_broken)
+
+
+def render_findings(findings: list[Finding]) -> str:
+    """One line per finding."""
+    return render_table(
+        ("what", "state", "found", "what to do"),
+        ((f.subject, f.state, f.detail, f.remedy) for f in findings),
+    )
+
+
+COMMAND = Command("doctor", "Say what works here and what to do.", add_arguments, run)

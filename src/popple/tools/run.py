@@ -1,0 +1,186 @@
+"""`popple run`: runs a user's program as Python would, with a target and a report.
+
+In: a script or module and its arguments. The options reach the facades as environment
+variables, so the program needs no change. Its output, its traceback and its exit status
+are its own; only the launcher's frames are taken out of the traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from argparse import REMAINDER, ArgumentParser, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from popple.errors import UsageError
+from popple.tools.command import Command, Outcome
+from popple.tools.reports import stamp_reports
+
+# The names the facades read.
+TARGET_VARIABLE = "POPPLE_TARGET"
+REPORT_VARIABLE = "POPPLE_REPORT"
+QUIET_VARIABLE = "POPPLE_QUIET"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A user's program: a file or a module, and its arguments."""
+
+    name: str
+    arguments: tuple[str, ...]
+    is_module: bool
+
+    def __post_init__(self) -> None:
+        if not self.is_module and not Path(self.name).exists():
+            raise UsageError(
+                f"There is no file {self.name!r}.",
+                remedy="Give the path of a Python script, or -m and a module's name.",
+            )
+
+    def execute(self) -> None:
+        """Run it as `python name ...` or `python -m name ...` would."""
+        sys.argv = [self.name, *self.arguments]
+        if self.is_module:
+            sys.path[0] = str(Path.cwd())
+            runpy.run_module(self.name, run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = str(Path(self.name).resolve().parent)
+            runpy.run_path(self.name, run_name="__main__")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.usage = "popple run [options] (SCRIPT | -m MODULE) [arguments...]"
+    parser.add_argument(
+        "--target",
+        metavar="NAME|FILE",
+        help="the machine to model, as listed by 'popple targets', or a TOML file",
+    )
+    parser.add_argument(
+        "--report", metavar="DIR", type=Path, help="write reports into this directory"
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="no progress bars, no closing lines"
+    )
+    parser.add_argument(
+        "-m",
+        dest="module",
+        metavar="MODULE",
+        nargs=REMAINDER,
+        help="run a module; everything after its name belongs to it",
+    )
+    parser.add_argument(
+        "script",
+        metavar="SCRIPT",
+        nargs=REMAINDER,
+        help="run a file; everything after its name belongs to it",
+    )
+
+
+def run(arguments: Namespace) -> Outcome:
+    """Check the command line; what is returned runs the program."""
+    script = read_script(arguments)
+    set_environment(arguments)
+    return partial(launch, script, arguments.report, arguments.quiet)
+
+
+def read_script(arguments: Namespace) -> Script:
+    """The program that is meant."""
+    words: list[str] = arguments.module or arguments.script
+    words = words[1:] if words[:1] == ["--"] else words
+    if not words:
+        raise UsageError("Nothing to run.", remedy="Give a script, or -m and a module.")
+    return Script(words[0], tuple(words[1:]), is_module=bool(arguments.module))
+
+
+def set_environment(arguments: Namespace) -> None:
+    """Hand the options to the facades; paths survive a change of directory."""
+    if arguments.target is not None:
+        os.environ[TARGET_VARIABLE] = check_target(arguments.target)
+    if arguments.report is not None:
+        os.environ[REPORT_VARIABLE] = str(arguments.report.absolute())
+    if arguments.quiet:
+        os.environ[QUIET_VARIABLE] = "1"
+
+
+def check_target(name: str) -> str:
+    """The target as an environment variable says it; an unknown one raises."""
+    from popple.target import load_system
+
+    load_system(name)
+    return str(Path(name).absolute()) if name.lower().endswith(".toml") else name
+
+
+def launch(script: Script, report: Path | None, quiet: bool) -> int:
+    """Run the program; what it raises passes through."""
+    sys.excepthook = partial(show_error, sys.excepthook)
+    if report is None or quiet:
+        script.execute()
+        return 0
+    report = report.absolute()
+    before = stamp_reports(report)
+    try:
+        script.execute()
+    finally:
+        announce(report, before)
+    return 0
+
+
+def announce(directory: Path, before: dict[Path, int]) -> None:
+    """Say what was written, on stderr: stdout belongs to the program."""
+    now = stamp_reports(directory)
+    written = [path for path, stamp in now.items() if stamp != before.get(path)]
+    for path in written:
+        print(f"popple: wrote the report {path}", file=sys.stderr)
+    if written:
+        print(f"popple: see it with: popple view {directory}", file=sys.stderr)
+    else:
+        print(f"popple: no report was written to {directory}", file=sys.stderr)
+
+
+ErrorHook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+
+
+def show_error(
+    show: ErrorHook,
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+) -> None:
+    """Show an uncaught error as plain Python would, without the launcher's frames."""
+    own = skip_launcher(trace)
+    show(kind, error.with_traceback(own), own)
+
+
+def skip_launcher(trace: TracebackType | None) -> TracebackType | None:
+    """The part of a traceback that is the program's own.
+
+    It begins behind `Script.execute` and the frames of `runpy` below it. Nothing is
+    left of a program that does not compile: such an error names its line itself.
+    """
+    frames = list_frames(trace)
+    codes = [frame.tb_frame.f_code for frame in frames]
+    if Script.execute.__code__ not in codes:
+        return trace
+    below = frames[codes.index(Script.execute.__code__) + 1 :]
+    return next((frame for frame in below if not is_runpy(frame)), None)
+
+
+def list_frames(trace: TracebackType | None) -> list[TracebackType]:
+    """The linked frames of a traceback, outermost first."""
+    frames: list[TracebackType] = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    return frames
+
+
+def is_runpy(frame: TracebackType) -> bool:
+    return frame.tb_frame.f_globals.get("__name__") == "runpy"
+
+
+COMMAND = Command("run", "Run a program unchanged.", add_arguments, run)

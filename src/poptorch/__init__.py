@@ -1,0 +1,110 @@
+"""PopTorch programs on Popple: the names that `import poptorch` gives.
+
+A program written for PopTorch finds here the names it imports. Wrap a module with
+its options and optimiser, call it with data; what it computes comes from PyTorch,
+what it would cost on an IPU from Popple's model.
+"""
+
+from __future__ import annotations
+
+from . import enums, ops, optim, options
+from ._accessor import AsynchronousDataAccessor
+from ._data_loader import DataLoader
+from ._device import ipuHardwareIsAvailable, ipuHardwareVersion
+from ._errors import ConfigFileError, Error, RecoverableError, UnrecoverableError
+from ._executor import PoplarExecutor
+from ._hooks import registerPostCompileHook, registerPreCompileHook
+from ._logging import setLogLevel
+from ._losses import identity_loss
+from ._structure import ICustomArgParser, registerCustomArgParser
+from ._trace import isRunningOnIpu
+from ._version import __version__
+from ._wrap import inferenceModel, trainingModel
+from .enums import (
+    AutoStage,
+    CommGroupType,
+    ConnectionType,
+    DataLoaderMode,
+    HalfFloatCastingBehavior,
+    Liveness,
+    MatMulSerializationMode,
+    MeanReductionStrategy,
+    MultiConvPlanType,
+    OutputMode,
+    OverlapMode,
+    ReductionType,
+    SharingStrategy,
+    SyncPattern,
+    VariableRetrievalMode,
+)
+from .ops import (
+    BeginBlock,
+    Block,
+    BlockFunction,
+    LegacyBeginBlockFn,
+    removeBlocks,
+)
+from .options import (
+    Options,
+    ParallelPhasedExecution,
+    Phase,
+    PipelinedExecution,
+    SerialPhasedExecution,
+    ShardedExecution,
+    Stage,
+    TensorLocationSettings,
+)
+
+__all__ = [
+    "AsynchronousDataAccessor",
+    "AutoStage",
+    "BeginBlock",
+    "Block",
+    "BlockFunction",
+    "CommGroupType",
+    "ConfigFileError",
+    "ConnectionType",
+    "DataLoader",
+    "DataLoaderMode",
+    "Error",
+    "HalfFloatCastingBehavior",
+    "ICustomArgParser",
+    "LegacyBeginBlockFn",
+    "Liveness",
+    "MatMulSerializationMode",
+    "MeanReductionStrategy",
+    "MultiConvPlanType",
+    "Options",
+    "OutputMode",
+    "OverlapMode",
+    "ParallelPhasedExecution",
+    "Phase",
+    "PipelinedExecution",
+    "PoplarExecutor",
+    "RecoverableError",
+    "ReductionType",
+    "SerialPhasedExecution",
+    "ShardedExecution",
+    "SharingStrategy",
+    "Stage",
+    "SyncPattern",
+    "TensorLocationSettings",
+    "UnrecoverableError",
+    "VariableRetrievalMode",
+    "__version__",
+    "enums",
+    "identity_loss",
+    "inferenceModel",
+    "ipuHardwareIsAvailable",
+    "ipuHardwareVersion",
+    "isRunningOnIpu",
+    "ops",
+    "optim",
+    "options",
+    "registerCustomArgParser",
+    "registerPostCompileHook",
+    "registerPreCompileHook",
+    "removeBlocks",
+    "setLogLevel",
+    "trainingModel",
+]

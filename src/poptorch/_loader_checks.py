@@ -1,0 +1,95 @@
+"""What a `DataLoader` refuses or warns about before it loads anything."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ._errors import Error, check
+from ._logging import logger
+from .options import Options
+
+__all__ = [
+    "Units",
+    "check_iterable",
+    "check_remainder",
+    "check_sampler",
+    "find_length",
+]
+
+
+class Units(NamedTuple):
+    """What batches are made of: items or smaller batches, and how many if known."""
+
+    name: str
+    count: int | None
+
+
+def check_sampler(
+    batch_size: int | None, shuffle: bool | None, is_parted: bool
+) -> None:
+    """Error if arguments contradict a batch sampler."""
+    if batch_size != 1 or shuffle:
+        raise Error("batch_sampler excludes batch_size and shuffle: leave them out.")
+    if is_parted:
+        raise Error(
+            "batch_sampler excludes auto_distributed_partitioning: pass False, and let "
+            "the sampler choose the items of this process."
+        )
+
+
+def check_iterable(num_workers: int, is_parted: bool, worker_init_fn: Any) -> None:
+    """Refuse to cut an iterable dataset, warn when workers would repeat it."""
+    check(
+        not is_parted,
+        "An IterableDataset cannot be partitioned automatically: pass "
+        "auto_distributed_partitioning=False and let it yield this process's items.",
+    )
+    if num_workers > 1 and worker_init_fn is None:
+        logger.warning(
+            "An IterableDataset is read by num_workers=%d without worker_init_fn: "
+            "every item will come %d times.",
+            num_workers,
+            num_workers,
+        )
+
+
+def check_remainder(
+    units: Units, step: int, drops_rest: bool, options: Options
+) -> None:
+    """Refuse data without one whole batch of `step` units, warn of a short last one."""
+    if units.count is None:
+        return
+    if drops_rest and units.count < step:
+        raise Error(_too_small(units, step, options))
+    rest = units.count % step
+    if rest and not drops_rest:
+        logger.warning(
+            "The %d %s are not a multiple of the %d that one step takes, and "
+            "drop_last=False: the last batch has only %d of them. A model cannot take "
+            "it; use drop_last=True or pad it.",
+            units.count,
+            units.name,
+            step,
+            rest,
+        )
+
+
+def _too_small(units: Units, step: int, options: Options) -> str:
+    return (
+        f"The {units.count} {units.name} do not make one whole batch of {step} = batch "
+        f"size x deviceIterations ({options.device_iterations}) x gradientAccumulation "
+        f"({options.Training.gradient_accumulation}) x replicationFactor "
+        f"({options.replication_factor}) / input group size "
+        f"({options.input_group_size}) x processes "
+        f"({options.Distributed.numProcesses}), so drop_last=True would drop all of "
+        "them. Use a smaller batch size or options, more data, or drop_last=False."
+    )
+
+
+def find_length(sampler: Any) -> int | None:
+    """The number of batches a sampler gives, if it can tell."""
+    try:
+        length = len(sampler)
+    except (TypeError, NotImplementedError):
+        return None
+    return length

@@ -1,0 +1,150 @@
+"""What a compiled model costs on the IPU: asked for by reports and cycle counts.
+
+The model is made when someone asks, once; running a program never waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from popple.graph import Execution
+from popple.pipeline import Modelled, model_graph, write_report
+
+from . import _translate as translate
+from ._compile import CompiledStep
+from ._device import model_target
+from ._errors import Error
+from .options import Options
+
+__all__ = ["ModelledCost", "report_directory"]
+
+_STAGES = ("tracing", "lowering", "preparing", "modelling")
+_BAR_TOTAL = 100
+
+
+def report_directory(options: Options, name: str) -> Path | None:
+    """Where to write the report of the model `name`, or None.
+
+    POPLAR_ENGINE_OPTIONS of the environment beats the program's own engine options;
+    `popple run --report` asks for reports of every model of the program.
+    """
+    engine = dict(options._Popart.options.get("engineOptions", {}))
+    engine |= _environment_options()
+    if _is_true(engine.get("autoReport.all")) or any(
+        _is_true(engine.get(key))
+        for key in ("autoReport.outputGraphProfile", "autoReport.outputExecutionProfile")
+    ):
+        return Path(str(engine.get("autoReport.directory", "."))) / name
+    if directory := os.environ.get("POPPLE_REPORT"):
+        return _unused(Path(directory) / name)
+    return None
+
+
+def _environment_options() -> dict[str, Any]:
+    text = os.environ.get("POPLAR_ENGINE_OPTIONS", "")
+    if not text:
+        return {}
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise Error(
+            f"POPLAR_ENGINE_OPTIONS is not a JSON object: {error}. Write it like "
+            '{"autoReport.all": "true"}.'
+        ) from error
+
+
+def _is_true(value: object) -> bool:
+    return str(value).lower() == "true"
+
+
+class ModelledCost:
+    """The model of one compiled step, made when first asked for."""
+
+    def __init__(
+        self,
+        options: Options,
+        training: bool,
+        optimizer: torch.optim.Optimizer | None,
+    ) -> None:
+        self._options = options
+        self._training = training
+        self._optimizer = optimizer
+        self._step: CompiledStep | None = None
+        self._modelled: Modelled | None = None
+        self.compilation_time = timedelta()
+
+    def set_step(self, step: CompiledStep) -> None:
+        """The step to model."""
+        self._step = step
+
+    def modelled(self) -> Modelled:
+        """Graph, program and simulation of one call."""
+        if self._modelled is None:
+            self._modelled = self._make()
+        return self._modelled
+
+    def write_report(self, directory: Path) -> None:
+        """Write profile.pop and its companions."""
+        write_report(
+            self.modelled(),
+            directory,
+            framework="poptorch",
+            framework_version=torch.__version__,
+        )
+
+    def _make(self) -> Modelled:
+        assert self._step is not None
+        step = self._step
+        lowered = step.lowered
+        options = translate.model_options(
+            self._options,
+            self._training,
+            step.micro_batch,
+            self._optimizer if self._training else None,
+            dict(lowered.gradients),
+        )
+        target = model_target(step.num_ipus, self._options.replication_factor)
+        graph = replace(lowered.graph, execution=Execution(num_chips=step.num_ipus))
+        return model_graph(graph, target, options)
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[str], None]]:
+        """A function to call at the beginning of each part of the compilation."""
+        bar = self._bar()
+        start = time.monotonic()
+
+        def step(part: str) -> None:
+            bar(_BAR_TOTAL * _STAGES.index(part) // len(_STAGES), _BAR_TOTAL)
+
+        yield step
+        bar(_BAR_TOTAL, _BAR_TOTAL)
+        self.compilation_time = timedelta(seconds=time.monotonic() - start)
+
+    def _bar(self) -> Callable[[int, int], None]:
+        wanted = self._options._show_compilation_progress_bar
+        if not wanted or os.environ.get("POPPLE_QUIET"):
+            return lambda done, total: None
+        return self._options._progress_bar
+
+
+# Reports of one process: a second model of the same name gets a directory of its own.
+_WRITTEN: set[Path] = set()
+
+
+def _unused(directory: Path) -> Path:
+    """The directory, numbered if this process has already written a report there."""
+    free, number = directory, 2
+    while free in _WRITTEN:
+        free, number = directory.with_name(f"{directory.name}_{number}"), number + 1
+    _WRITTEN.add(free)
+    return free

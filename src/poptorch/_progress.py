@@ -1,0 +1,38 @@
+"""The progress bar shown while a model is compiled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from tqdm import tqdm
+
+__all__ = ["ProgressBar"]
+
+_FORMAT = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
+
+
+class ProgressBar:
+    """Called with (done, total); draws a bar and measures `compilation_time`."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.compilation_time: timedelta | None = None
+        self._clock = clock
+        self._start = 0.0
+        self._bar: Any = None
+
+    def __call__(self, progress: int, total: int) -> None:
+        if self._bar is None:
+            self._start = self._clock()
+            self._bar = tqdm(desc="Graph compilation", total=total, bar_format=_FORMAT)
+        self._bar.update(progress - self._bar.n)
+        self.compilation_time = timedelta(seconds=self._clock() - self._start)
+        if progress >= total:
+            self._bar.close()
+            self._bar = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A half-drawn bar belongs to a terminal and cannot travel.
+        return {**self.__dict__, "_bar": None}

@@ -1,0 +1,3 @@
+"""The version of PopTorch whose interface this package has."""
+
+__version__ = "3.4.0"

@@ -1,0 +1,71 @@
+"""`trainingModel` and `inferenceModel`: from a module to an executor."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import nn
+
+from . import optim
+from ._errors import Error
+from ._executor import PoplarExecutor
+from ._version import __version__
+from .enums import OutputMode
+from .options import Options
+
+__all__ = ["inferenceModel", "trainingModel"]
+
+
+def trainingModel(
+    model: nn.Module | PoplarExecutor,
+    options: Options | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+) -> PoplarExecutor:
+    """A model that trains: each call runs forward, backward and the optimiser.
+
+    The module's parameters are on the device from the first call on; reading them on
+    the host copies them back. The default optimiser is SGD with lr=0.01.
+    """
+    module = _module_of(model)
+    if optimizer is None:
+        optimizer = optim.SGD(module.parameters(), lr=0.01)
+    return PoplarExecutor(
+        model=copy.copy(module),
+        options=_resolved(options, OutputMode.Final),
+        training=True,
+        poptorch_version=__version__,
+        optimizer=optimizer,
+        user_model=module,
+    )
+
+
+def inferenceModel(
+    model: nn.Module | PoplarExecutor, options: Options | None = None
+) -> PoplarExecutor:
+    """A model that only runs forward. The module itself is left alone."""
+    return PoplarExecutor(
+        model=copy.copy(_module_of(model)),
+        options=_resolved(options, OutputMode.All),
+        training=False,
+        poptorch_version=__version__,
+    )
+
+
+def _module_of(model: Any) -> nn.Module:
+    return model.model if isinstance(model, PoplarExecutor) else model
+
+
+def _resolved(options: Options | None, mode: OutputMode) -> Options:
+    """The executor's own options; the user's are frozen."""
+    if options is None:
+        options = Options()
+    if not isinstance(options, Options):
+        raise Error(f"options must be poptorch.Options, not {type(options).__name__}.")
+    options._freeze()
+    own = options.clone()
+    if own.output_mode is OutputMode.Default:
+        own.outputMode(mode)
+    own._freeze()
+    return own

@@ -1,0 +1,181 @@
+"""The user's module once it is wrapped for training.
+
+The device holds the weights; the host's copies are refreshed when someone reads them.
+So parameters and buffers change their class to one that asks the executor first, and
+the module's class becomes `Poptorch<Class>`. Unwrapping restores all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from ._errors import Error
+
+__all__ = ["PoptorchBuffer", "PoptorchParameter", "is_wrapped", "unwrap", "wrap"]
+
+_LINK = "_poptorch_link"
+
+
+class HostLink:
+    """What wrapped tensors know of their executor: how to refresh the host."""
+
+    def __init__(self, executor: Any) -> None:
+        self.executor = executor
+        self.is_refreshing = False
+
+    def refresh(self) -> None:
+        """Copy weights from the device if the host's are out of date."""
+        if self.is_refreshing:
+            return
+        self.is_refreshing = True
+        try:
+            self.executor.copyWeightsToHostIfNeeded()
+        finally:
+            self.is_refreshing = False
+
+
+class _Refreshed:
+    """Tensor behaviour: every use by torch refreshes the host first."""
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Refresh, then run the function on plain tensors."""
+        with torch._C.DisableTorchFunctionSubclass():
+            for argument in args:
+                link = getattr(argument, _LINK, None)
+                if link is not None:
+                    link.refresh()
+            return func(*args, **(kwargs or {}))
+
+
+class PoptorchParameter(_Refreshed, nn.Parameter):
+    """A parameter whose newest value is on the device."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> nn.Parameter:
+        result = nn.Parameter(self.detach().clone(), self.requires_grad)
+        memo[id(self)] = result
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return nn.Parameter(self.detach(), self.requires_grad).__reduce_ex__(protocol)
+
+
+class PoptorchBuffer(_Refreshed, torch.Tensor):
+    """A buffer whose newest value is on the device."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
+        result = self.detach().clone()
+        memo[id(self)] = result
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.detach().__reduce_ex__(protocol)
+
+
+def wrap(module: nn.Module, executor: Any) -> None:
+    """Turn a module into its wrapped form, in place."""
+    if is_wrapped(module):
+        raise RuntimeError(
+            "This model is already wrapped by a poptorch training model. Call destroy() "
+            "on that one first, or wrap another instance."
+        )
+    for name, buffer in module.named_buffers():
+        if type(buffer) not in (torch.Tensor, PoptorchBuffer):
+            raise Error(
+                f"Buffer {name} has the class {type(buffer).__name__}; only plain "
+                "torch.Tensor buffers can live on the device."
+            )
+    link = HostLink(executor)
+    _set_class(module, link, nn.Parameter, PoptorchParameter, torch.Tensor, PoptorchBuffer)
+    module.__class__ = _wrapped_class(type(module))
+    module.__dict__[_LINK] = link
+
+
+def unwrap(module: nn.Module) -> None:
+    """Undo `wrap`; no effect on a module that is not wrapped."""
+    if not is_wrapped(module):
+        return
+    module.__dict__.pop(_LINK, None)
+    module.__class__ = type(module)._poptorch_plain_class
+    _set_class(
+        module, None, PoptorchParameter, nn.Parameter, PoptorchBuffer, torch.Tensor
+    )
+
+
+def is_wrapped(module: object) -> bool:
+    """Whether the module is wrapped for training."""
+    return hasattr(type(module), "_poptorch_plain_class")
+
+
+def _set_class(
+    module: nn.Module,
+    link: HostLink | None,
+    parameter: type,
+    new_parameter: type,
+    buffer: type,
+    new_buffer: type,
+) -> None:
+    with torch._C.DisableTorchFunctionSubclass():
+        for tensor in module.parameters():
+            if type(tensor) is parameter:
+                _change(tensor, new_parameter, link)
+        for tensor in module.buffers():
+            if type(tensor) is buffer:
+                _change(tensor, new_buffer, link)
+
+
+def _change(tensor: Any, cls: type, link: HostLink | None) -> None:
+    tensor.__class__ = cls
+    if link is None:
+        tensor.__dict__.pop(_LINK, None)
+    else:
+        tensor.__dict__[_LINK] = link
+
+
+def _wrapped_class(plain: type[nn.Module]) -> type[nn.Module]:
+    """A subclass of the user's class that answers for the device's weights."""
+
+    def copy(self: Any) -> Any:
+        duplicate = self.__class__.__new__(self.__class__)
+        duplicate.__dict__.update(self.__dict__)
+        for name in ("_parameters", "_buffers", "_modules"):
+            duplicate.__dict__[name] = type(self.__dict__[name])(self.__dict__[name])
+        return duplicate
+
+    def reduce(self: Any, protocol: Any) -> Any:
+        state = {k: v for k, v in self.__dict__.items() if k != _LINK}
+        return (plain.__new__, (plain,), state)
+
+    def state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = plain.state_dict(self, *args, **kwargs)
+        for name, value in result.items():
+            if isinstance(value, torch.Tensor) and not kwargs.get("keep_vars"):
+                result[name] = value.detach().clone()
+        return result
+
+    def refresh(self: Any) -> bool:
+        return self.__dict__[_LINK].executor.copyWeightsToHostIfNeeded()
+
+    def destroy(self: Any) -> None:
+        self.__dict__[_LINK].executor.destroy()
+
+    methods = {
+        "__copy__": copy,
+        "__reduce_ex__": reduce,
+        "__module__": plain.__module__,
+        "_poptorch_plain_class": plain,
+        "copyWeightsToHostIfNeeded": refresh,
+        "destroy": destroy,
+        "state_dict": state_dict,
+    }
+    return type(f"Poptorch{plain.__name__}", (plain,), methods)

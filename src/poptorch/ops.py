@@ -1,0 +1,19 @@
+"""Functions and marks for use inside a model, as `poptorch.ops` names them."""
+
+from __future__ import annotations
+
+from ._blocks import (
+    BeginBlock,
+    Block,
+    BlockFunction,
+    LegacyBeginBlockFn,
+    removeBlocks,
+)
+
+__all__ = [
+    "BeginBlock",
+    "Block",
+    "BlockFunction",
+    "LegacyBeginBlockFn",
+    "removeBlocks",
+]

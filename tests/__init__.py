@@ -1,0 +1,1 @@
+"""The tests; directories mirror src/, files here look at the repository as a whole."""

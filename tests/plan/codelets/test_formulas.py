@@ -1,0 +1,80 @@
+"""Formulas of the small families, with the arithmetic written out."""
+
+from popple.graph import OPS, DType
+from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
+from popple.plan.codelets.loss import TRANSFORM, loss_cycles
+from popple.plan.codelets.pool import pool_cycles, pool_grad_cycles
+from popple.plan.codelets.random import WORD_CYCLES, random_cycles
+from popple.plan.codelets.shape import (
+    copy_cycles,
+    dynamic_slice_cycles,
+    shuffle_cycles,
+)
+from popple.plan.codelets.sort import num_sort_stages
+from popple.plan.codelets.update import FLOPS, PASSES, scaled_add_cycles
+
+F16, F32 = DType.F16, DType.F32
+
+
+def test_copies_move_a_word_a_cycle() -> None:
+    assert copy_cycles(10_000, 8) == 288 + 1250
+    assert copy_cycles(0, 8) == 0
+
+
+def test_shuffles_move_an_element_a_cycle_and_a_quarter() -> None:
+    assert shuffle_cycles(800, 2) == 288 + 800 // 2 * 5 // 4
+
+
+def test_dynamic_slice() -> None:
+    # 96 halves: 4 words a worker, 2 cycles each.
+    assert dynamic_slice_cycles(96, 4, 6) == 25 + 6 * (39 + 24 + 8)
+
+
+def test_gather_rows() -> None:
+    # 3 rows of 8 elements found, 5 missed.
+    assert multi_slice_cycles(3, 5, 8, 6) == 6 * (30 + 3 * (19 + 8) + 5 * 8)
+
+
+def test_scatter_rows() -> None:
+    # Rows of 8 halves are 4 atoms; rows of 3 halves share one with their neighbour.
+    assert multi_update_cycles(2, 7, 8, 2, 6) == 6 * (33 + 2 * (12 + 9) + 35)
+    assert multi_update_cycles(1, 0, 3, 2, 6) == 6 * (33 + 12 + 3 + 20)
+
+
+def test_pool() -> None:
+    # 96 halves: 16 a worker, 1 field element of 16 channels, 4 words, windows of 4.
+    assert pool_cycles(96, 4, 4, 6) == 13 + 6 * (30 + 20 + 4 * (7 + 12))
+    assert pool_grad_cycles(96, 2, 4, 6) == 13 + 6 * (30 + 10 * 4)
+
+
+def test_random_words() -> None:
+    assert random_cycles("normal", 100, 4, 6) == 6 + 24 * 6 + 4 * 25
+    assert random_cycles("dropout", 100, 4, 6) == 6 + 24 * 6 + 2 * 25
+
+
+def test_sgd() -> None:
+    # 96 floats: 8 words a worker, 3 cycles each.
+    ((_, table),) = PASSES["sgd_update"]
+    assert scaled_add_cycles(table, F32, 96, 6) == 57 + 6 * (24 + 24)
+
+
+def test_cross_entropy() -> None:
+    # 96 halves: 16 a worker, 9 cycles for two.
+    assert loss_cycles("nll_loss", F16, 96, 6) == 9 + 6 * (20 + 72)
+    assert loss_cycles("nll_loss_grad", F16, 96, 6) == 9 + 6 * (20 + 72)
+
+
+def test_bitonic_networks() -> None:
+    # 8 keys: 3 levels of 1 + 2 + 3 passes; 2 keys: one.
+    assert num_sort_stages(8) == 6
+    assert num_sort_stages(2) == 1
+
+
+def test_tables_hold_exactly_their_families() -> None:
+    families = {kind: op.family for kind, op in OPS.items()}
+    updates = {kind for kind, family in families.items() if family == "update"}
+    assert set(PASSES) | {"clear"} == set(FLOPS) == updates
+    random = {kind for kind, family in families.items() if family == "random"}
+    assert set(WORD_CYCLES) == random
+    losses = {kind for kind, family in families.items() if family == "loss"}
+    assert {*TRANSFORM, *(f"{kind}_grad" for kind in TRANSFORM)} == losses

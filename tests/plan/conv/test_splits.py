@@ -1,0 +1,66 @@
+"""Splits: nothing is lost, no tile is used twice, few candidates suffice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from popple.graph import DType
+from popple.plan.conv.cost import reduction_stages
+from popple.plan.conv.methods import find_methods
+from popple.plan.conv.problem import matmul_problem
+from popple.plan.conv.search import serial_parts
+from popple.plan.conv.splits import Serial, distinct_splits, find_candidates, thin
+from tests.plan.conv.machines import target_of
+
+F16 = DType.F16
+
+
+@given(st.integers(1, 5000), st.integers(1, 2000))
+def test_distinct_splits_differ_in_their_largest_part(size: int, limit: int) -> None:
+    splits = distinct_splits(size, limit).tolist()
+    parts = [math.ceil(size / split) for split in splits]
+    assert splits[0] == 1
+    assert splits[-1] <= limit
+    assert len(set(parts)) == len(parts)
+
+
+def test_thin_keeps_the_ends() -> None:
+    values = np.arange(1, 101)
+    kept = thin(values, 7)
+    assert (kept[0], kept[-1], len(kept)) == (1, 100, 7)
+
+
+@pytest.mark.parametrize("num_tiles", [4, 1472, 14720])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (4096, 4096, 1024), (7, 100_000, 3)])
+def test_shares_cover_the_problem(num_tiles: int, shape: tuple[int, int, int]) -> None:
+    problem = matmul_problem(5, shape, F16, F16, F16)
+    chip = replace(target_of("bow").chip, num_tiles=num_tiles)
+    method = find_methods(problem, chip)[0]
+    found = find_candidates(problem, method, num_tiles, Serial())
+    assert 0 < len(found.num_used) <= 3000
+    assert found.num_used.max() <= num_tiles
+    outputs = found.partials * found.num_used // found.num_summed
+    assert (outputs >= problem.num_outputs).all()
+    assert (found.inputs * found.num_used >= problem.num_inputs).all()
+
+
+@given(st.integers(1, 20_000))
+def test_reduction_stages_add_up_everything(num_summed: int) -> None:
+    depths = [int(d[0]) for d in reduction_stages(np.array([num_summed]))]
+    assert math.prod(depths) >= num_summed
+    used = sum(depth > 1 for depth in depths)
+    # One stage below 16 partials, two from 16, three from 125.
+    wanted = 1 + (num_summed >= 16) + (num_summed >= 125)
+    assert used == (wanted if num_summed > 1 else 0)
+
+
+def test_serial_parts_are_equal() -> None:
+    assert serial_parts(63) == [3, 7, 21, 63]
+    assert serial_parts(1) == []
+    assert all(64 % parts == 0 for parts in serial_parts(64))

@@ -1,0 +1,37 @@
+"""Rings: what each chip sends, and where the parts lie."""
+
+from popple.plan.opplan import LinkCopy
+from popple.plan.rules.collective import ring_bytes
+from tests.plan.machines import plan
+from tests.plan.signatures import f32, make
+
+
+def test_each_part_but_one_passes_a_chip() -> None:
+    assert ring_bytes(1000, 4) == 750
+    assert ring_bytes(1000, 1) == 0
+
+
+def test_all_reduce_sends_twice_three_quarters_over_four_replicas() -> None:
+    made = plan(make("all_reduce", [f32(64, 96)], [f32(64, 96)], replicas=4))
+    sent = [step.num_bytes for step in made.steps if isinstance(step, LinkCopy)]
+    assert sent == [18_432, 18_432]  # 3/4 of 24,576 bytes
+    assert made.flops == 3 * 64 * 96 // 4
+
+
+def test_reduce_scatter_sends_half_of_that() -> None:
+    made = plan(make("reduce_scatter", [f32(64, 96)], [f32(16, 96)], replicas=4))
+    sent = [step.num_bytes for step in made.steps if isinstance(step, LinkCopy)]
+    assert sent == [18_432]
+
+
+def test_gathering_scattered_parts_restores_the_layout() -> None:
+    scattered = plan(make("reduce_scatter", [f32(64, 96)], [f32(16, 96)], replicas=4))
+    gather = make("all_gather", [f32(16, 96)], [f32(64, 96)], replicas=4)
+    made = plan(gather, scattered.outputs)
+    assert made.outputs[0].layout == "linear"
+
+
+def test_one_replica_needs_no_links() -> None:
+    made = plan(make("all_reduce", [f32(64)], [f32(64)], replicas=1))
+    assert not any(isinstance(step, LinkCopy) for step in made.steps)
+    assert made.steps

@@ -1,0 +1,139 @@
+"""Pipelines: which stage works on which micro-batch in which cycle."""
+
+from collections import Counter
+
+import pytest
+
+from popple.graph import Graph
+from popple.plan import plan_graph
+from popple.program import (
+    Call,
+    GlobalExchange,
+    Parallel,
+    Program,
+    Repeat,
+    Sequence,
+    Step,
+    StreamCopy,
+    children_of,
+    verify,
+)
+from tests.plan.graphs import inference_pipeline, pipeline
+from tests.plan.machines import bow
+
+
+def lower(graph: Graph) -> Program:
+    program = plan_graph(graph, bow(2)).program
+    verify(program)
+    return program
+
+
+def cycles_of(program: Program) -> tuple[Step, ...]:
+    main = program.main
+    assert isinstance(main, Sequence)
+    first = main.steps[0]
+    assert isinstance(first, Sequence)
+    return first.steps if first.name == "pipeline" else main.steps
+
+
+def calls(step: Step, times: int = 1) -> Counter[str]:
+    """How often each function is called, loops counted."""
+    if isinstance(step, Call):
+        return Counter({step.function: times})
+    times *= step.count if isinstance(step, Repeat) else 1
+    found: Counter[str] = Counter()
+    for child in children_of(step):
+        found += calls(child, times)
+    return found
+
+
+@pytest.mark.parametrize("accumulation", [1, 2, 3, 4, 5, 17])
+def test_every_stage_runs_once_for_every_micro_batch(accumulation: int) -> None:
+    program = lower(pipeline(accumulation))
+    expected = {"stage0", "stage1", "stage2", "copies0", "copies1"}
+    assert calls(program.main) == dict.fromkeys(expected, accumulation)
+
+
+def test_fill_steady_and_drain() -> None:
+    # 3 stages, 5 micro-batches: 2 cycles fill, 3 are equal, 2 drain.
+    steps = cycles_of(lower(pipeline(5)))
+    assert [type(step) for step in steps] == [
+        Sequence,
+        Sequence,
+        Repeat,
+        Sequence,
+        Sequence,
+    ]
+    assert [sum(calls(step).values()) for step in steps] == [2, 4, 15, 3, 1]
+
+
+def test_fewer_micro_batches_than_stages_need_no_loop() -> None:
+    # 3 stages, 2 micro-batches: 4 cycles.
+    steps = cycles_of(lower(pipeline(2)))
+    assert [type(step) for step in steps] == [Sequence] * 4
+
+
+def test_stages_of_one_chip_run_one_after_the_other() -> None:
+    steady = cycles_of(lower(pipeline(5)))[2]
+    assert isinstance(steady, Repeat)
+    assert isinstance(steady.body, Sequence)
+    stages, copies = steady.body.steps
+    assert isinstance(stages, Parallel)
+    assert isinstance(copies, Sequence)
+    names = [list(calls(branch)) for branch in stages.branches]
+    assert names == [["stage0", "stage2"], ["stage1"]]
+
+
+def test_calls_carry_stage_micro_batch_and_label() -> None:
+    last = cycles_of(lower(pipeline(5)))[-1]
+    call = last
+    while not isinstance(call, Call):
+        call = children_of(call)[0]
+    assert (call.stage, call.micro_batch) == (2, 4)
+    assert call.label == "backward 2"
+
+
+def test_the_last_forward_stage_does_both() -> None:
+    second = cycles_of(lower(pipeline(5)))[1]
+    assert isinstance(second, Sequence)
+    assert isinstance(second.steps[0], Parallel)
+    branch = second.steps[0].branches[1]
+    assert isinstance(branch, Sequence)
+    assert isinstance(branch.steps[0], Call)
+    assert branch.steps[0].label == "forward and backward 1"
+
+
+def test_streams_belong_to_the_stages_that_use_them() -> None:
+    functions = lower(pipeline()).functions
+    found = {
+        name: [s.name for s in children_of(body) if isinstance(s, StreamCopy)]
+        for name, body in functions.items()
+    }
+    assert found["stage0"] == ["x/stream_in"]
+    assert found["stage1"] == ["f1/stream_out"]
+    assert found["stage2"] == []
+
+
+def test_copies_are_functions_of_their_own() -> None:
+    functions = lower(pipeline()).functions
+    (copy,) = children_of(functions["copies0"])
+    assert isinstance(copy, GlobalExchange)
+    assert copy.op == "c0"
+
+
+def test_updates_follow_the_pipeline_with_chips_in_parallel() -> None:
+    main = lower(pipeline()).main
+    assert isinstance(main, Sequence)
+    names = [step.name for step in main.steps if isinstance(step, Parallel)]
+    assert names == ["collectives0", "update1"]
+
+
+@pytest.mark.parametrize("device_iterations", [1, 2, 6])
+def test_inference_overlaps_device_iterations(device_iterations: int) -> None:
+    program = lower(inference_pipeline(device_iterations))
+    found = calls(program.main)
+    assert found["stage0"] == found["stage1"] == device_iterations
+    # 2 stages: one cycle more than iterations.
+    steps = children_of(program.main)
+    count = sum(s.count if isinstance(s, Repeat) else 1 for s in steps)
+    assert count == device_iterations + 1

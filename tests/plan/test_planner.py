@@ -1,0 +1,35 @@
+"""The planner answers equal questions once and checks what rules give it."""
+
+import pytest
+
+from popple.errors import PlanError
+from popple.plan import OpPlan, Planner, PlanOptions
+from popple.plan import planner as module
+from tests.plan.machines import bow, linear_inputs
+from tests.plan.signatures import f32, make
+
+ADD = make("add", [f32(64), f32(64)], [f32(64)])
+
+
+def test_equal_questions_are_answered_once() -> None:
+    planner = Planner(bow(), PlanOptions())
+    inputs = linear_inputs(ADD, bow())
+    assert planner.plan(ADD, inputs) is planner.plan(ADD, inputs)
+    assert (planner.num_plans, planner.num_hits) == (1, 1)
+
+
+def test_other_mappings_are_other_questions() -> None:
+    planner = Planner(bow())
+    planner.plan(ADD, linear_inputs(ADD, bow()))
+    planner.plan(ADD, (None, None))
+    assert (planner.num_plans, planner.num_hits) == (2, 0)
+
+
+def test_a_rule_that_forgets_a_result_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        module, "get_rule", lambda kind: lambda request: OpPlan("x", ())
+    )
+    with pytest.raises(PlanError, match="mapped 0 of 1 results"):
+        Planner(bow()).plan(ADD, (None, None))

@@ -1,0 +1,254 @@
+"""The direction of imports, as data.
+
+`MAY_IMPORT` is the whole architecture in one table: what a package may import from the
+others. Imports inside functions, under TYPE_CHECKING and by `import_module("name")`
+count like those at the top of a file.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from tests.sources import ROOT, SRC, Source, parse_source, sources_of_product
+
+BASE = frozenset({"popple._version", "popple.errors", "popple.units"})
+DATA = BASE | {"popple.graph", "popple.target", "popple.program"}
+FLOW = DATA | {"popple.place", "popple.plan", "popple.sim", "popple.report"}
+CORE = FLOW | {"popple.options", "popple.pipeline", "popple.record"}
+EVERYTHING = CORE | {
+    "popple",
+    "popple.capture",
+    "popple.device",
+    "popple.distributed",
+    "popple.engine",
+    "popple.viewer",
+}
+
+# A package (or single module) and what it may import besides itself and the standard
+# library. Whatever is missing here fails `test_every_package_has_a_row`.
+MAY_IMPORT: Mapping[str, frozenset[str]] = {
+    "popple._version": frozenset(),
+    "popple.errors": frozenset(),
+    "popple.units": frozenset(),
+    "popple.report": BASE,
+    "popple.graph": BASE,
+    "popple.target": BASE,
+    "popple.program": BASE,
+    "popple.place": BASE | {"popple.graph"},
+    "popple.plan": DATA,
+    "popple.sim": BASE | {"popple.program", "popple.target"},
+    "popple.options": BASE | {"popple.graph", "popple.plan"},
+    "popple.record": FLOW | {"popple.options"},
+    "popple.pipeline": FLOW | {"popple.options", "popple.record"},
+    "popple": CORE,
+    "popple.capture": BASE | {"popple.graph"},
+    "popple.engine": BASE,
+    "popple.device": BASE | {"popple.target"},
+    "popple.distributed": BASE | {"popple.target"},
+    "popple.viewer": BASE | {"popple.report"},
+    "popple.tools": CORE | {"popple", "popple.device", "popple.viewer"},
+    "popple.notebook": CORE | {"popple", "popple.device", "popple.viewer"},
+    "poptorch": EVERYTHING,
+}
+
+# Frameworks, and the only places that may import them.
+FRAMEWORK_HOMES: Mapping[str, tuple[str, ...]] = {
+    "torch": ("popple.capture.torch", "popple.engine.torch", "poptorch"),
+    "tensorflow": ("popple.capture.tensorflow", "popple.engine.tensorflow"),
+    "tf_keras": ("popple.capture.tensorflow", "popple.engine.tensorflow"),
+    "onnx": ("popple.capture.onnx",),
+}
+
+FACADES = frozenset(p.parent.name for p in SRC.glob("*/__init__.py")) - {"popple"}
+
+
+def is_within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def package_of(module: str) -> str:
+    """The row a module belongs to: `popple.graph.text` -> `popple.graph`."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "popple" else parts[0]
+
+
+def resolve_relative(source: Source, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    package = source.module.split(".")
+    keep = len(package) - node.level + source.is_package
+    return ".".join([*package[:keep], *filter(None, [node.module])])
+
+
+def literal_module(node: ast.Call) -> str | None:
+    """The module named by `import_module("x")` or `__import__("x")`, if literal."""
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else None
+    called = node.func.id if isinstance(node.func, ast.Name) else called
+    if called not in ("import_module", "__import__") or not node.args:
+        return None
+    value = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+    return value if isinstance(value, str) else None
+
+
+def is_module(name: str) -> bool:
+    path = SRC.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def imported_names(source: Source, node: ast.AST) -> list[str]:
+    """The modules one statement or call imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = resolve_relative(source, node)
+        full = [f"{base}.{alias.name}" for alias in node.names]
+        return [name if is_module(name) else base for name in full]
+    literal = literal_module(node) if isinstance(node, ast.Call) else None
+    return [literal] if literal else []
+
+
+def imports_of(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        yield from imported_names(source, node)
+
+
+def package_edges() -> dict[str, set[str]]:
+    """For every row of the tree: the rows it imports."""
+    edges: dict[str, set[str]] = {}
+    for source in sources_of_product():
+        own = package_of(source.module)
+        found = {package_of(name) for name in imports_of(source) if is_own(name)}
+        edges.setdefault(own, set()).update(found - {own})
+    return edges
+
+
+def is_own(name: str) -> bool:
+    return name.split(".")[0] in FACADES | {"popple"}
+
+
+def find_cycle(edges: Mapping[str, set[str]]) -> list[str]:
+    """Some cycle as a list of names, or an empty list."""
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for follower in sorted(edges.get(name, ())):
+            if cycle := visit(follower, [*path, name]):
+                return cycle
+        done.add(name)
+        return []
+
+    return next(filter(None, (visit(name, []) for name in sorted(edges))), [])
+
+
+def module_edges() -> dict[str, set[str]]:
+    """For every module: the modules it imports (a package's own parts left out)."""
+    return {
+        source.module: {
+            name
+            for name in imports_of(source)
+            if is_own(name) and not is_within(source.module, name)
+        }
+        for source in sources_of_product()
+    }
+
+
+def declared_distributions() -> set[str]:
+    """What a user's installation can bring: the core and every extra but `dev`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lists = [project["dependencies"], *(extras[e] for e in extras if e != "dev")]
+    return {re.split(r"[^\w-]", line)[0] for lines in lists for line in lines}
+
+
+def test_every_package_has_a_row() -> None:
+    assert {package_of(s.module) for s in sources_of_product()} <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_package_imports_only_what_its_row_allows(package: str) -> None:
+    assert package_edges().get(package, set()) <= MAY_IMPORT[package]
+
+
+def test_the_table_itself_has_no_cycle() -> None:
+    assert find_cycle({name: set(row) for name, row in MAY_IMPORT.items()}) == []
+
+
+def test_modules_have_no_cycle() -> None:
+    assert find_cycle(module_edges()) == []
+
+
+def test_frameworks_stay_at_home() -> None:
+    strays = [
+        f"{source.module} imports {name}"
+        for source in sources_of_product()
+        for name in imports_of(source)
+        for home in [FRAMEWORK_HOMES.get(name.split(".")[0])]
+        if home and not any(is_within(source.module, place) for place in home)
+    ]
+    assert strays == []
+
+
+def test_third_party_imports_are_declared() -> None:
+    known = sys.stdlib_module_names | FACADES | {"popple"} | declared_distributions()
+    imported = {
+        name.split(".")[0]
+        for source in sources_of_product()
+        for name in imports_of(source)
+    }
+    assert imported - known == set()
+
+
+@pytest.mark.parametrize("module", ["popple", "popple.report", "popple.tools.cli"])
+def test_no_framework_is_loaded_by(module: str) -> None:
+    loaded = f"set(sys.modules) & set({sorted(FRAMEWORK_HOMES)})"
+    code = f"import sys, {module}; print(*sorted({loaded}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("\n", "")
+
+
+# The reader of imports is code too: it must see every way of importing.
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import popple.graph", ["popple.graph"]),
+        ("def f():\n    from popple.graph import Graph", ["popple.graph"]),
+        ("from popple import graph", ["popple.graph"]),
+        ("from . import verify", ["popple.graph.verify"]),
+        ("from ..errors import GraphError", ["popple.errors"]),
+        ("if TYPE_CHECKING:\n    import torch", ["torch"]),
+        ("importlib.import_module('torch.fx')", ["torch.fx"]),
+        ("__import__('torch')", ["torch"]),
+        ("find_spec('torch')", []),
+    ],
+)
+def test_imports_are_seen(text: str, expected: list[str]) -> None:
+    source = Source("popple.graph.text", SRC / "x.py", text, ast.parse(text))
+    assert list(imports_of(source)) == expected
+
+
+def test_a_cycle_is_found() -> None:
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"b"}}
+    assert find_cycle(edges) == ["b", "c", "b"]
+
+
+def test_a_package_resolves_its_own_dot() -> None:
+    source = parse_source(SRC / "popple/graph/__init__.py", SRC)
+    node = ast.ImportFrom("opdef", [ast.alias("OpDef")], 1)
+    assert resolve_relative(source, node) == "popple.graph.opdef"

@@ -1,0 +1,1 @@
+"""Tests of the browser viewer: the page, the server, and both in a real browser."""
