@@ -15,12 +15,12 @@ import tempfile
 import time
 from pathlib import Path
 
-import poptorch
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import popple
+import poptorch
 
 HIDDEN, HEADS, SEQUENCE, VOCABULARY = 1024, 16, 128, 30_522
 NUM_STAGES = 4

@@ -6,10 +6,11 @@ it would cost on an IPU.
 
 import time
 
-import poptorch
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
+
+import poptorch
 
 EPOCHS = 8
 BATCH_SIZE = 16

@@ -1,10 +1,10 @@
 """The flow of Popple as code: Graph -> Program -> Simulation -> Report.
 
-    capture gives a Graph
-      place    one graph with copies, rings, accumulators, collectives     run_passes
-      plan     one program over tile-mapped variables                      plan_graph
-      sim      cycles, memory, timeline                                    simulate
-      report   profile.pop and its companions                              write_report
+capture gives a Graph
+  place    one graph with copies, rings, accumulators, collectives     run_passes
+  plan     one program over tile-mapped variables                      plan_graph
+  sim      cycles, memory, timeline                                    simulate
+  report   profile.pop and its companions                              write_report
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from popple import report
+from popple.errors import UsageError
 from popple.graph import Graph, Strategy
 from popple.options import ModelOptions
 from popple.place import (
@@ -89,15 +90,21 @@ def passes_of(options: ModelOptions) -> list[Pass]:
                 update.kind, update.num_states, update.gradients, update.state_dtype
             ),
             AccumulateGradients(options.accumulation, update.accumulator_dtype),
-            Replicate(options.replicas),
         ]
-    else:
-        passes.append(Replicate(options.replicas))
+    return [
+        *passes,
+        Replicate(options.replicas),
+        _sharing_of(options),
+        RepeatOnDevice(options.device_iterations, options.micro_batch),
+    ]
+
+
+def _sharing_of(options: ModelOptions) -> Pass:
+    """How the chips of a replica share the work; one chip needs no sharing."""
     if options.strategy is Strategy.PIPELINED:
-        passes.append(Pipeline(options.recompute))
-    else:
-        passes.append(Shard(options.strategy))
-    return [*passes, RepeatOnDevice(options.device_iterations, options.micro_batch)]
+        return Pipeline(options.recompute)
+    is_phased = options.strategy is Strategy.PHASED
+    return Shard(Strategy.PHASED if is_phased else Strategy.SHARDED)
 
 
 def write_report(
@@ -118,7 +125,13 @@ def write_report(
 
 def modelled(program: Any) -> Modelled:
     """The model behind a facade's object, for example a PopTorch executor."""
-    return program.__popple__()
+    model = getattr(program, "__popple__", None)
+    if model is None:
+        raise UsageError(
+            f"a {type(program).__name__} is not a program that Popple models.",
+            remedy="Pass what a facade made, for example a poptorch training model.",
+        )
+    return model()
 
 
 class _Clock:

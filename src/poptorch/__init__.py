@@ -7,7 +7,7 @@ what it would cost on an IPU from Popple's model.
 
 from __future__ import annotations
 
-from . import enums, ops, optim, options
+from . import _impl, enums, ops, optim, options, poptorch_core
 from ._accessor import AsynchronousDataAccessor
 from ._data_loader import DataLoader
 from ._device import ipuHardwareIsAvailable, ipuHardwareVersion
@@ -101,6 +101,7 @@ __all__ = [
     "ops",
     "optim",
     "options",
+    "poptorch_core",
     "registerCustomArgParser",
     "registerPostCompileHook",
     "registerPreCompileHook",

@@ -1,27 +1,34 @@
-"""Compilation: a wrapped module and its first arguments become a CompiledModel.
+"""Compilation: a wrapped module and its first arguments become a CompiledStep.
 
-    arguments --trace--> TracedStep --lower--> Graph          for the model of costs
-                             `------replay--> engine          for the numbers
+arguments --trace--> TracedStep --lower--> Graph          for the model of costs
+                         `------replay--> engine          for the numbers
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import torch
 from torch import nn
+from torch.fx import Node
 
 from popple.capture.torch import (
     LoweredStep,
     LowerRequest,
     TracedStep,
     TraceRequest,
+    constant_outputs,
+    find_overwritten,
+    is_random,
     lower_step,
     trace_step,
 )
 from popple.engine.torch import Replay, build_replay
 from popple.errors import CaptureError
+from popple.graph import Phase
 
 from ._args import BoundArgs
 from ._batching import BatchPlan
@@ -31,7 +38,7 @@ from ._strategies import _IExecutionStrategy
 from ._structure import flatten_tensors
 from ._trace import BlockPlaces, place_of, tracing
 
-__all__ = ["CompiledStep", "CompileRequest", "compile_step", "to_device_type"]
+__all__ = ["CompileRequest", "CompiledStep", "compile_step", "to_device_type"]
 
 _ON_DEVICE = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
 
@@ -67,23 +74,27 @@ class CompiledStep:
     replay: Replay
     micro_batch: int
 
-    @property
+    @cached_property
     def num_stages(self) -> int:
-        """Forward stages."""
-        return 1 + max((op.stage for op in self.lowered.graph.ops), default=0)
+        """Forward stages: a new one with every change of IPU, beginning on IPU 0."""
+        ops = self.lowered.graph.ops
+        ipus = [0, *(op.chip for op in ops if op.phase is Phase.FORWARD)]
+        return 1 + sum(a != b for a, b in pairwise(ipus))
 
-    @property
+    @cached_property
     def num_ipus(self) -> int:
         """IPUs of one replica: up to the highest one in use."""
-        return 1 + max((op.chip for op in self.lowered.graph.ops), default=0)
+        return self.lowered.graph.execution.num_chips
 
-    @property
+    @cached_property
     def draws_random_numbers(self) -> bool:
         """Whether a run draws from the device's random numbers."""
-        return any(
-            torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-            for node in self.traced.graph_module.graph.nodes
-        )
+        return any(map(is_random, self.traced.graph_module.graph.nodes))
+
+    @cached_property
+    def constant_outputs(self) -> frozenset[int]:
+        """Numbers of the outputs that are compiled in."""
+        return constant_outputs(self.traced)
 
 
 def compile_step(
@@ -92,15 +103,37 @@ def compile_step(
     """Trace, lower and prepare one micro-batch of the module."""
     tensors = [to_device_type(t) for t in request.arguments.tensors()]
     sizes = [request.batch_plan.micro_batch_size(t) for t in tensors]
-    examples = [t if t.dim() == 0 else t[:size] for t, size in zip(tensors, sizes)]
+    examples = [
+        t if t.dim() == 0 else t[:size] for t, size in zip(tensors, sizes, strict=True)
+    ]
     progress("tracing")
     traced = _trace(request, examples)
     progress("lowering")
     names = _input_names(request.arguments, len(examples))
     lowered = lower_step(LowerRequest(request.name, traced, names, place_of))
     progress("preparing")
-    replay = build_replay(traced.graph_module)
+    replay = build_replay(traced.graph_module, _overwritten_constants(traced))
     return CompiledStep(traced, lowered, replay, max(sizes, default=1))
+
+
+def _overwritten_constants(traced: TracedStep) -> list[Node]:
+    """What forward writes to though it is compiled in.
+
+    Constants are tensors that are neither parameter nor buffer nor input, and
+    integer parameters and buffers.
+    """
+    held = len(traced.parameters) + len(traced.buffers)
+    placeholders = traced.graph_module.graph.find_nodes(op="placeholder")
+    inputs = set(placeholders[held:])
+    return [
+        node
+        for node in find_overwritten(traced.graph_module)
+        if node not in inputs and not _is_variable(node)
+    ]
+
+
+def _is_variable(node: Node) -> bool:
+    return node.op == "placeholder" and node.meta["val"].is_floating_point()
 
 
 def _trace(request: CompileRequest, examples: Sequence[torch.Tensor]) -> TracedStep:

@@ -6,7 +6,6 @@ detached --call or attach--> attached ... --destroy--> wrapped again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,31 +13,19 @@ import torch
 from torch import nn
 
 from popple.device import Lease
-from popple.engine.torch import (
-    DeviceMemory,
-    InferenceEngine,
-    Replay,
-    TrainingEngine,
-    UpdateRule,
-    initial_state,
-)
-
-from popple.errors import ArithmeticTrap
+from popple.engine.torch import UpdateRule
 
 from . import _translate as translate
 from ._args import ArgsParser, BoundArgs, check_tensors
-from ._batching import OutputCollector
-from ._checks import check_buffers, check_pipeline
-from ._compile import CompiledStep, CompileRequest, compile_step, to_device_type
+from ._checks import check_buffers, check_named_buffers, check_pipeline
+from ._compile import CompiledStep, CompileRequest, compile_step
+from ._compiled_model import CompiledModel
 from ._device import acquire, is_ipu_model, num_ipus
 from ._errors import Error, check
 from ._hooks import compile_hooks
 from ._logging import logger
-from ._memory import load_device, read_device
 from ._modelling import ModelledCost, report_directory
-from ._random import DeviceRandom
-from ._structure import rebuild
-from ._wrapped import is_wrapped, unwrap, wrap
+from ._wrapped import is_wrapped, linked_executor, unwrap, wrap
 from .enums import ConnectionType
 from .options import Options
 
@@ -58,6 +45,8 @@ class PoplarExecutor:
         user_model: nn.Module | None = None,
     ) -> None:
         translate.check_supported(options, training)
+        if optimizer is not None:
+            translate.check_optimizer(optimizer)
         self._model = model
         self._user_model = user_model if user_model is not None else model
         self._training = training
@@ -66,22 +55,19 @@ class PoplarExecutor:
         self._options = options
         self._parser = ArgsParser(model)
         self._batch_plan = translate.batch_plan(options, training)
-        self._output_plan = translate.output_plan(options, training)
-        self._arguments: BoundArgs | None = None
-        self._step: CompiledStep | None = None
-        self._engine: Any = None
-        self._rule: UpdateRule | None = None
-        self._memory: DeviceMemory | None = None
+        self._compiled: CompiledModel | None = None
+        self._cost: ModelledCost | None = None
         self._lease: Lease | None = None
         self._attached = False
         self._host_is_old = False
         self._weights_version = 0
         self._synced_version = 0
-        self._random = DeviceRandom(options)
-        self._cost: ModelledCost | None = None
-        self._source = _training_executor_of(self._user_model) if not training else None
+        self._source: PoplarExecutor | None = None
+        translate.output_plan(options, training)  # refuses periods that do not fit
         if training:
             wrap(self._user_model, self)
+        else:
+            self._source = linked_executor(self._user_model)
 
     # -- what the model is
 
@@ -116,24 +102,47 @@ class PoplarExecutor:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model on a batch; the first call compiles it."""
-        check(
-            self._options.connection_type is not ConnectionType.Never,
-            "Trying to run a model on an offline device (ConnectionType.Never): use "
-            "another connection type, or only compile.",
-        )
+        self._check_online()
         bound = self._parser(args, kwargs)
-        if self._arguments is None:
-            self._compile(bound)
+        compiled = self._compiled
+        if compiled is None:
+            compiled = self._compile(bound)
         else:
-            self._arguments.check_matches(bound)
+            compiled.arguments.check_matches(bound)
         if not self._attached:
             self.attachToDevice()
         self._sync_with_training()
-        return self._run(bound)
+        if self._training:
+            self._host_is_old = True
+            self._weights_version += 1
+        return compiled.run(bound)
 
-    def _compile(self, bound: BoundArgs) -> None:
+    def _compile(self, bound: BoundArgs) -> CompiledModel:
         check_tensors(bound.tensors())
-        request = CompileRequest(
+        if any(tensor.requires_grad for tensor in bound.tensors()):
+            logger.warning(
+                "An input has requires_grad set. It is detached: a compiled model "
+                "gives no gradients for its inputs."
+            )
+        if self._training and not is_wrapped(self._user_model):
+            wrap(self._user_model, self)  # destroy() had unwrapped it
+        cost = ModelledCost(self._options, self._optimizer)
+        with compile_hooks(), cost.progress() as progress:
+            step = compile_step(self._compile_request(bound), progress)
+            self._check_step(step)
+            cost.set_step(step)
+            if directory := report_directory(self._options, self._report_name):
+                progress("modelling")
+                cost.write_report(directory)
+        rule = self._make_rule() if self._training else None
+        self._compiled = CompiledModel(step, bound, self._options, rule)
+        self._cost = cost
+        if self._options.connection_type is ConnectionType.Always:
+            self.attachToDevice()
+        return self._compiled
+
+    def _compile_request(self, bound: BoundArgs) -> CompileRequest:
+        return CompileRequest(
             name=self._report_name,
             module=self._model,
             arguments=bound,
@@ -141,20 +150,11 @@ class PoplarExecutor:
             strategy=self._options._execution_strategy,
             trainable=self._trainable() if self._training else None,
         )
-        self._cost = ModelledCost(self._options, self._training, self._optimizer)
-        with compile_hooks(), self._cost.progress() as progress:
-            step = compile_step(request, progress)
-            check_pipeline(step, self._options, self._training)
-            check_buffers(step, self._options)
-            self._cost.set_step(step)
-            if directory := report_directory(self._options, self._report_name):
-                progress("modelling")
-                self._cost.write_report(directory)
-        self._step = step
-        self._arguments = bound
-        self._engine = self._make_engine(step)
-        if self._options.connection_type is ConnectionType.Always:
-            self.attachToDevice()
+
+    def _check_step(self, step: CompiledStep) -> None:
+        check_pipeline(step, self._options, self._training)
+        check_buffers(step, self._options)
+        check_named_buffers(step, self._options)
 
     @property
     def _report_name(self) -> str:
@@ -162,80 +162,25 @@ class PoplarExecutor:
         return self._options._values.get("model_name") or default
 
     def _trainable(self) -> tuple[str, ...]:
-        optimizer = self._optimizer
-        assert optimizer is not None
-        listed = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        assert self._optimizer is not None
+        groups = self._optimizer.param_groups
+        listed = {id(p) for group in groups for p in group["params"]}
         return tuple(
             name
             for name, parameter in self._user_model.named_parameters()
             if parameter.requires_grad and id(parameter) in listed
         )
 
-    def _make_engine(self, step: CompiledStep) -> Any:
-        repetition = translate.repetition(self._options, self._training)
-        replay = self._checked(step.replay)
-        count = step.traced.num_outputs
-        if self._training:
-            self._rule = self._make_rule()
-            return TrainingEngine(replay, count, step.traced.trainable, repetition)
-        return InferenceEngine(replay, count, repetition)
-
-    def _checked(self, replay: Replay) -> Replay:
-        wanted = self._options._Popart.options.get("enableFloatingPointChecks")
-        return replay.with_checks() if wanted else replay
-
     def _make_rule(self) -> UpdateRule:
         assert self._optimizer is not None
         names = {id(p): name for name, p in self._user_model.named_parameters()}
         return translate.update_rule(self._optimizer, names)
 
-    def _run(self, bound: BoundArgs) -> Any:
-        assert self._step is not None and self._memory is not None
-        inputs = [to_device_type(t) for t in bound.tensors(self._arguments)]
-        batches = self._split(inputs)
-        collectors = [
-            OutputCollector(self._output_plan)
-            for _ in range(self._step.traced.num_outputs)
-        ]
-        with self._random.active(self._step):
-            places = self._batch_plan.micro_batches()
-            for place, outputs in zip(places, self._outputs(batches), strict=True):
-                for collector, output in zip(collectors, outputs, strict=True):
-                    collector.add(place, output)
-        if self._training:
-            self._host_is_old = True
-            self._weights_version += 1
-        tensors = [_to_host_type(collector.result()) for collector in collectors]
-        return rebuild(self._step.traced.example, tensors)
-
-    def _outputs(self, batches: Iterator[list[torch.Tensor]]) -> Iterator[Any]:
-        """The outputs of each micro-batch as it finishes."""
-        try:
-            yield from self._engine_run(batches)
-        except ArithmeticTrap as trap:
-            raise Error(f"Floating-point exception: {trap}") from trap
-
-    def _engine_run(self, batches: Iterator[list[torch.Tensor]]) -> Iterator[Any]:
-        if not self._training:
-            return self._engine.run(self._memory, batches)
-        assert self._memory is not None and self._rule is not None
-        if not self._memory.state:
-            self._memory.state = initial_state(self._rule, self._memory.weights)
-        return self._engine.run(self._memory, self._rule, batches)
-
-    def _split(self, inputs: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
-        shares = [self._batch_plan.split(tensor) for tensor in inputs]
-        for place in self._batch_plan.micro_batches():
-            index = self._batch_plan.share_of(place)
-            yield [parts[index] for parts in shares]
-
     # -- weights
 
     def copyWeightsToHost(self) -> None:
         """Copy the device's weights and buffers to the module."""
-        self._check_compiled()
-        if self._memory is not None:
-            read_device(self._memory, self._user_model)
+        self._get_compiled().read(self._user_model)
         self._host_is_old = False
 
     def copyWeightsToDevice(self) -> None:
@@ -243,11 +188,12 @@ class PoplarExecutor:
 
         What was trained since the last copy to the host is lost.
         """
-        self._check_compiled()
+        compiled = self._get_compiled()
         self._host_is_old = False
-        self._memory = load_device(
-            self._user_model, self._memory, self._num_buffer_sets()
-        )
+        if self._source is not None:
+            self._source.copyWeightsToHostIfNeeded()
+            self._synced_version = self._source._weights_version
+        compiled.load(self._user_model)
 
     def copyWeightsToHostIfNeeded(self) -> bool:
         """Copy weights to the module if training changed them; whether it did."""
@@ -259,18 +205,13 @@ class PoplarExecutor:
 
     def copyNamedBuffersToDevice(self) -> None:
         """Send the buffers named by updatableNamedBuffers to the device."""
-        self._check_compiled()
         names = self._options._Popart.options.get("updatableNamedBuffers")
         if names is None:
             raise Error(
                 "No buffers can be sent: name them first with "
                 "poptorch.Options().updatableNamedBuffers([...])."
             )
-        assert self._memory is not None
-        buffers = dict(self._user_model.named_buffers())
-        for held in self._memory.buffers:
-            for name in names:
-                held[name].copy_(buffers[name])
+        self._get_compiled().load_buffers(self._user_model, names)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Load weights into the module and, if attached, onto the device."""
@@ -279,48 +220,33 @@ class PoplarExecutor:
             self.copyWeightsToDevice()
         return result
 
-    def _num_buffer_sets(self) -> int:
-        options = self._options
-        return 1 if options.broadcast_buffers else options.replication_factor
-
     def _sync_with_training(self) -> None:
         """Take over what the training model of the same module has learnt."""
         source = self._source
-        if source is None or source._weights_version == self._synced_version:
-            return
-        source.copyWeightsToHostIfNeeded()
-        self.copyWeightsToDevice()
-        self._synced_version = source._weights_version
+        if source is not None and source._weights_version != self._synced_version:
+            self.copyWeightsToDevice()
 
     # -- optimiser
 
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Use other optimiser settings from the next call on; the kind must stay."""
         check(self._training, "An inference model has no optimizer.")
-        old, self._optimizer = self._optimizer, optimizer
-        if not self.isCompiled():
-            return
-        if translate._kind_of(optimizer) != translate._kind_of(old):  # type: ignore[arg-type]
-            self._optimizer = old
+        translate.check_optimizer(optimizer)
+        old = self._optimizer
+        if self._compiled and not translate.is_same_kind(optimizer, old):
             raise Error(
                 f"The optimizer was {type(old).__name__} when the model was compiled "
                 f"and cannot become {type(optimizer).__name__}. Call destroy() first."
             )
-        self._rule = self._make_rule()
-        self._extend_state(self._rule)
-
-    def _extend_state(self, rule: UpdateRule) -> None:
-        """Add the state that new settings need and old ones did not, from zero."""
-        if self._memory is None or not self._memory.state:
-            return
-        for slot, tensors in initial_state(rule, self._memory.weights).items():
-            self._memory.state.setdefault(slot, tensors)
+        self._optimizer = optimizer
+        if self._compiled:
+            self._compiled.use_rule(self._make_rule())
 
     # -- device
 
     def isCompiled(self) -> bool:
         """Whether the model has been compiled."""
-        return self._step is not None
+        return self._compiled is not None
 
     def isAttachedToDevice(self) -> bool:
         """Whether the model holds its IPUs."""
@@ -328,36 +254,31 @@ class PoplarExecutor:
 
     def attachToDevice(self) -> None:
         """Hold the IPUs the model needs and load it onto them."""
-        self._check_compiled()
+        compiled = self._get_compiled()
+        self._check_online()
         if self._attached:
             raise Error("Device is already attached")
-        assert self._step is not None
-        count = num_ipus(self._step.num_ipus, self._options)
+        count = num_ipus(compiled.step.num_ipus, self._options)
         self._lease = acquire(count, self._options)
         self._attached = True
-        if not self._host_is_old:
-            self.copyWeightsToDevice()
-        self._synced_version = self._source._weights_version if self._source else 0
+        self.copyWeightsToDevice()
 
     def detachFromDevice(self) -> None:
         """Let go of the IPUs; weights go to the host first."""
-        self._check_compiled()
+        self._get_compiled()
         if not self._attached:
             raise Error("Device is not attached")
-        if self._training:
-            self.copyWeightsToHostIfNeeded()
+        self.copyWeightsToHostIfNeeded()
         self._release()
 
     def destroy(self) -> None:
         """Forget the compiled model and give the module back as it was."""
         if not self.isCompiled():
             return
-        if self._training:
-            self.copyWeightsToHostIfNeeded()
+        self.copyWeightsToHostIfNeeded()
         if self._attached:
             self._release()
-        self._step = self._arguments = self._engine = self._memory = None
-        self._cost = None
+        self._compiled = self._cost = None
         if self._training:
             unwrap(self._user_model)
 
@@ -367,24 +288,30 @@ class PoplarExecutor:
         self._lease = None
         self._attached = False
 
-    def _check_compiled(self) -> None:
-        if not self.isCompiled():
+    def _get_compiled(self) -> CompiledModel:
+        if self._compiled is None:
             raise Error("Model has not been compiled or has been destroyed.")
+        return self._compiled
+
+    def _check_online(self) -> None:
+        check(
+            self._options.connection_type is not ConnectionType.Never,
+            "Trying to run a model on an offline device (ConnectionType.Never): use "
+            "another connection type, or only compile.",
+        )
 
     # -- what it costs
 
     def cycleCount(self) -> int:
         """Cycles of one call, as the model of the IPU has them."""
         if is_ipu_model(self._options):
-            raise Error(
-                "Cycle count logging is only supported on actual IPU hardware."
-            )
+            raise Error("Cycle count logging is only supported on actual IPU hardware.")
         if not self._options._Popart.options.get("instrumentWithHardwareCycleCounter"):
             raise Error(
                 "Cycle count logging is disabled. Please set option logCycleCount to "
                 "True to enable."
             )
-        if self._memory is None or self._cost is None:
+        if self._cost is None or self._compiled is None or not self._compiled.has_run:
             raise Error(
                 "Please run the model at least once before obtaining cycle count."
             )
@@ -403,20 +330,6 @@ class PoplarExecutor:
 
     def __popple__(self) -> Any:
         """The model of this program on its IPUs, for `popple.modelled(executor)`."""
-        self._check_compiled()
+        self._get_compiled()
         assert self._cost is not None
         return self._cost.modelled()
-
-
-def _training_executor_of(module: nn.Module) -> PoplarExecutor | None:
-    """The executor that trains this module, if it is wrapped."""
-    if not is_wrapped(module):
-        return None
-    return module.__dict__["_poptorch_link"].executor
-
-
-def _to_host_type(tensor: torch.Tensor) -> torch.Tensor:
-    """Outputs come back in the device's types."""
-    if tensor.dtype is torch.int64:
-        return tensor.to(torch.int32)
-    return tensor.to(torch.float32) if tensor.dtype is torch.float64 else tensor

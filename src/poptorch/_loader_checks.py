@@ -21,7 +21,7 @@ class Units(NamedTuple):
     """What batches are made of: items or smaller batches, and how many if known."""
 
     name: str
-    count: int | None
+    number: int | None
 
 
 def check_sampler(
@@ -57,17 +57,17 @@ def check_remainder(
     units: Units, step: int, drops_rest: bool, options: Options
 ) -> None:
     """Refuse data without one whole batch of `step` units, warn of a short last one."""
-    if units.count is None:
+    if units.number is None:
         return
-    if drops_rest and units.count < step:
+    if drops_rest and units.number < step:
         raise Error(_too_small(units, step, options))
-    rest = units.count % step
+    rest = units.number % step
     if rest and not drops_rest:
         logger.warning(
             "The %d %s are not a multiple of the %d that one step takes, and "
             "drop_last=False: the last batch has only %d of them. A model cannot take "
             "it; use drop_last=True or pad it.",
-            units.count,
+            units.number,
             units.name,
             step,
             rest,
@@ -76,9 +76,10 @@ def check_remainder(
 
 def _too_small(units: Units, step: int, options: Options) -> str:
     return (
-        f"The {units.count} {units.name} do not make one whole batch of {step} = batch "
-        f"size x deviceIterations ({options.device_iterations}) x gradientAccumulation "
-        f"({options.Training.gradient_accumulation}) x replicationFactor "
+        f"The {units.number} {units.name} do not make one whole batch of {step} = "
+        f"batch size x deviceIterations ({options.device_iterations}) x "
+        f"gradientAccumulation ({options.Training.gradient_accumulation}) x "
+        "replicationFactor "
         f"({options.replication_factor}) / input group size "
         f"({options.input_group_size}) x processes "
         f"({options.Distributed.numProcesses}), so drop_last=True would drop all of "

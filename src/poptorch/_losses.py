@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ._errors import check
+from ._errors import Error, check
 from ._trace import mark_loss
 
 __all__ = ["identity_loss"]
@@ -12,6 +12,8 @@ __all__ = ["identity_loss"]
 
 def identity_loss(x: torch.Tensor, reduction: str) -> torch.Tensor:
     """Mark `x`, reduced by "sum", "mean" or "none", as the loss; returns it."""
+    if not isinstance(x, torch.Tensor):
+        raise Error(f"identity_loss takes a tensor, not {type(x).__name__}.")
     check(
         reduction in ("sum", "mean", "none"),
         f"Unsupported reduction type {reduction!r}: use 'sum', 'mean' or 'none'.",

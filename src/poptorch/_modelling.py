@@ -10,14 +10,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from popple.graph import Execution
 from popple.pipeline import Modelled, model_graph, write_report
 
 from . import _translate as translate
@@ -30,6 +28,11 @@ __all__ = ["ModelledCost", "report_directory"]
 
 _STAGES = ("tracing", "lowering", "preparing", "modelling")
 _BAR_TOTAL = 100
+_REPORT_KEYS = (
+    "autoReport.all",
+    "autoReport.outputGraphProfile",
+    "autoReport.outputExecutionProfile",
+)
 
 
 def report_directory(options: Options, name: str) -> Path | None:
@@ -40,10 +43,7 @@ def report_directory(options: Options, name: str) -> Path | None:
     """
     engine = dict(options._Popart.options.get("engineOptions", {}))
     engine |= _environment_options()
-    if _is_true(engine.get("autoReport.all")) or any(
-        _is_true(engine.get(key))
-        for key in ("autoReport.outputGraphProfile", "autoReport.outputExecutionProfile")
-    ):
+    if any(_is_true(engine.get(key)) for key in _REPORT_KEYS):
         return Path(str(engine.get("autoReport.directory", "."))) / name
     if directory := os.environ.get("POPPLE_REPORT"):
         return _unused(Path(directory) / name)
@@ -68,16 +68,15 @@ def _is_true(value: object) -> bool:
 
 
 class ModelledCost:
-    """The model of one compiled step, made when first asked for."""
+    """The model of one compiled step, made when first asked for.
+
+    Inference has no optimizer.
+    """
 
     def __init__(
-        self,
-        options: Options,
-        training: bool,
-        optimizer: torch.optim.Optimizer | None,
+        self, options: Options, optimizer: torch.optim.Optimizer | None
     ) -> None:
         self._options = options
-        self._training = training
         self._optimizer = optimizer
         self._step: CompiledStep | None = None
         self._modelled: Modelled | None = None
@@ -107,15 +106,10 @@ class ModelledCost:
         step = self._step
         lowered = step.lowered
         options = translate.model_options(
-            self._options,
-            self._training,
-            step.micro_batch,
-            self._optimizer if self._training else None,
-            dict(lowered.gradients),
+            self._options, step.micro_batch, self._optimizer, dict(lowered.gradients)
         )
         target = model_target(step.num_ipus, self._options.replication_factor)
-        graph = replace(lowered.graph, execution=Execution(num_chips=step.num_ipus))
-        return model_graph(graph, target, options)
+        return model_graph(lowered.graph, target, options)
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[str], None]]:
@@ -126,8 +120,11 @@ class ModelledCost:
         def step(part: str) -> None:
             bar(_BAR_TOTAL * _STAGES.index(part) // len(_STAGES), _BAR_TOTAL)
 
-        yield step
-        bar(_BAR_TOTAL, _BAR_TOTAL)
+        try:
+            yield step
+            bar(_BAR_TOTAL, _BAR_TOTAL)
+        finally:
+            self._options._progress_bar.close()
         self.compilation_time = timedelta(seconds=time.monotonic() - start)
 
     def _bar(self) -> Callable[[int, int], None]:

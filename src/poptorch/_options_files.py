@@ -70,8 +70,8 @@ def apply_file(options: Any, path: str) -> None:
     except SyntaxError as error:
         raise ConfigFileError(_describe(error, file, code)) from error
     # The package that holds this module is loaded, so it need not be imported.
-    scope = {"poptorch": sys.modules[__package__], "options": options}
-    exec(program, scope)
+    package = sys.modules[__name__.rpartition(".")[0]]
+    exec(program, {"poptorch": package, "options": options})
 
 
 def _kept_lines(text: str) -> list[str]:

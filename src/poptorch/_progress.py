@@ -33,6 +33,12 @@ class ProgressBar:
             self._bar.close()
             self._bar = None
 
+    def close(self) -> None:
+        """Stop drawing a bar that was not finished."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
     def __getstate__(self) -> dict[str, Any]:
         # A half-drawn bar belongs to a terminal and cannot travel.
         return {**self.__dict__, "_bar": None}

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 import torch
 
-from ._compile import CompiledStep
 from .options import Options
 
 __all__ = ["DeviceRandom"]
@@ -25,9 +24,9 @@ class DeviceRandom:
         self._state: torch.Tensor | None = None
 
     @contextmanager
-    def active(self, step: CompiledStep) -> Iterator[None]:
+    def active(self, is_needed: bool) -> Iterator[None]:
         """Draw from the device's state inside; the host's is put back after."""
-        if not step.draws_random_numbers:
+        if not is_needed:
             yield
             return
         host = torch.get_rng_state()
@@ -41,7 +40,6 @@ class DeviceRandom:
     def _enter(self) -> None:
         if self._state is not None:
             torch.set_rng_state(self._state)
-        elif self._seed is not None:
-            torch.manual_seed(self._seed)
-        else:
-            torch.manual_seed(torch.initial_seed() + 1)
+            return
+        seed = torch.initial_seed() + 1 if self._seed is None else self._seed
+        torch.default_generator.manual_seed(seed)

@@ -19,7 +19,15 @@ from ._blocks import active_trace
 from ._errors import Error
 from ._strategies import _IExecutionStrategy
 
-__all__ = ["NO_BLOCK", "BlockPlaces", "Placed", "isRunningOnIpu", "mark_loss", "tracing"]
+__all__ = [
+    "NO_BLOCK",
+    "BlockPlaces",
+    "Placed",
+    "isRunningOnIpu",
+    "mark_loss",
+    "place_of",
+    "tracing",
+]
 
 
 @dataclass(frozen=True)
@@ -62,8 +70,8 @@ def place_of(tag: Tag) -> tuple[int, int]:
     if block is NO_BLOCK:
         place = f" ({tag.line})" if tag.line else ""
         raise Error(
-            f"No active Block{place}: every op after a `with poptorch.Block` must be in "
-            "a block too. Put it in one, or mark modules with poptorch.BeginBlock."
+            f"No active Block{place}: every op after a `with poptorch.Block` must be "
+            "in a block too. Put it in one, or mark modules with poptorch.BeginBlock."
         )
     return (block.ipu, block.stage) if isinstance(block, Placed) else (0, 0)
 

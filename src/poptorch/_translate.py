@@ -18,6 +18,7 @@ from popple.plan import PlanOptions
 from . import optim
 from ._batching import BatchPlan, OutputPlan
 from ._errors import Error, check
+from ._logging import logger
 from ._strategies import (
     ParallelPhasedExecution,
     SerialPhasedExecution,
@@ -30,7 +31,10 @@ __all__ = [
     "TRANSLATED",
     "WITHOUT_EFFECT",
     "batch_plan",
+    "check_optimizer",
     "check_supported",
+    "core_strategy",
+    "is_same_kind",
     "model_options",
     "output_plan",
     "repetition",
@@ -101,6 +105,16 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (torch.optim.RMSprop, "rmsprop"),
     (torch.optim.SGD, "sgd"),
 )
+_KNOWN_OPTIMIZERS = frozenset(
+    {
+        optim.LAMB,
+        *(
+            getattr(package, name)
+            for package in (torch.optim, optim)
+            for name in ("SGD", "Adam", "AdamW", "RMSprop")
+        ),
+    }
+)
 _UPDATE_OPS = {
     "sgd": "sgd_update",
     "momentum": "momentum_update",
@@ -129,6 +143,10 @@ def check_supported(options: Options, training: bool) -> None:
         raise Error(
             f"anchorTensor({names}): tensors inside a model cannot be read yet. Return "
             "them from forward instead."
+        )
+    if options._Popart.options.get("enableStochasticRounding"):
+        logger.warning(
+            "Stochastic rounding is not simulated: float16 values round to nearest."
         )
     if options.Distributed.numProcesses > 1:
         raise Error(
@@ -174,9 +192,7 @@ def output_plan(options: Options, training: bool) -> OutputPlan:
     )
 
 
-def update_rule(
-    optimizer: torch.optim.Optimizer, names: dict[int, str]
-) -> UpdateRule:
+def update_rule(optimizer: torch.optim.Optimizer, names: dict[int, str]) -> UpdateRule:
     """The optimiser as data; `names` maps ids of parameters to their names."""
     kind = _kind_of(optimizer)
     groups = tuple(
@@ -191,18 +207,54 @@ def update_rule(
     return UpdateRule(
         kind=kind,
         groups=groups,
-        max_grad_norm=float(getattr(optimizer, "max_grad_norm", float("inf"))),
+        max_grad_norm=_max_grad_norm(optimizer),
         uses_tf_variant=bool(getattr(optimizer, "use_tf_variant", False)),
     )
+
+
+def _max_grad_norm(optimizer: torch.optim.Optimizer) -> float:
+    bound = float(getattr(optimizer, "max_grad_norm", float("inf")))
+    if not bound > 0:
+        raise Error(f"max_grad_norm must be a positive number, not {bound}.")
+    return bound
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
+    """Refuse an optimiser without a formula; warn of code that will not run."""
+    _kind_of(optimizer)
+    if any(group.get("amsgrad") for group in optimizer.param_groups):
+        raise ValueError(
+            "Only non-amsgrad Adam/AdamW optimizers are supported: pass amsgrad=False."
+        )
+    if type(optimizer) not in _KNOWN_OPTIMIZERS:
+        logger.warning(
+            "Poptorch does not run Python optimizer code directly: the step() of "
+            "%s is replaced by that of the optimizer it derives from.",
+            type(optimizer).__name__,
+        )
+
+
+def is_same_kind(
+    optimizer: torch.optim.Optimizer, other: torch.optim.Optimizer | None
+) -> bool:
+    """Whether both update by the same formula."""
+    return other is not None and _kind_of(optimizer) == _kind_of(other)
 
 
 def _kind_of(optimizer: torch.optim.Optimizer) -> str:
     for cls, kind in _KINDS:
         if isinstance(optimizer, cls):
-            return kind
+            return _adam_kind(optimizer) if kind == "adam" else kind
     supported = "SGD, Adam, AdamW, RMSprop of torch or poptorch, or poptorch.optim.LAMB"
     name = type(optimizer).__name__
     raise AssertionError(f"Unsupported optimizer type {name}: use {supported}.")
+
+
+def _adam_kind(optimizer: torch.optim.Optimizer) -> str:
+    """Recent versions of torch's Adam can decay weights as AdamW does."""
+    groups = optimizer.param_groups
+    is_decoupled = any(group.get("decoupled_weight_decay") for group in groups)
+    return "adamw" if is_decoupled else "adam"
 
 
 def _settings(
@@ -234,7 +286,7 @@ def _number(value: Any) -> float | bool:
     return value if isinstance(value, bool) else float(value)
 
 
-def _core_strategy(options: Options) -> Strategy:
+def core_strategy(options: Options) -> Strategy:
     strategy = options._execution_strategy
     if isinstance(strategy, (ParallelPhasedExecution, SerialPhasedExecution)):
         return Strategy.PHASED
@@ -245,15 +297,17 @@ def _core_strategy(options: Options) -> Strategy:
 
 def model_options(
     options: Options,
-    training: bool,
     micro_batch: int,
     optimizer: torch.optim.Optimizer | None,
     gradients: dict[str, str],
 ) -> ModelOptions:
-    """How the captured graph is repeated, placed and planned."""
+    """How the captured graph is repeated, placed and planned.
+
+    Inference has no optimizer.
+    """
     return ModelOptions(
-        strategy=_core_strategy(options),
-        accumulation=accumulation(options, training),
+        strategy=core_strategy(options),
+        accumulation=accumulation(options, optimizer is not None),
         replicas=options.replication_factor,
         device_iterations=options.device_iterations,
         micro_batch=micro_batch,

@@ -54,7 +54,10 @@ def inferenceModel(
 
 
 def _module_of(model: Any) -> nn.Module:
-    return model.model if isinstance(model, PoplarExecutor) else model
+    module = model.model if isinstance(model, PoplarExecutor) else model
+    if not isinstance(module, nn.Module):
+        raise Error(f"A model must be a torch.nn.Module, not {type(module).__name__}.")
+    return module
 
 
 def _resolved(options: Options | None, mode: OutputMode) -> Options:

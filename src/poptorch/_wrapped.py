@@ -7,17 +7,26 @@ the module's class becomes `Poptorch<Class>`. Unwrapping restores all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch import nn
 
 from ._errors import Error
 
-__all__ = ["PoptorchBuffer", "PoptorchParameter", "is_wrapped", "unwrap", "wrap"]
+__all__ = [
+    "PoptorchBuffer",
+    "PoptorchParameter",
+    "is_wrapped",
+    "linked_executor",
+    "unwrap",
+    "wrap",
+]
 
 _LINK = "_poptorch_link"
+_PLAIN_CLASS = "_poptorch_plain_class"
 
 
 class HostLink:
@@ -51,10 +60,9 @@ class _Refreshed:
     ) -> Any:
         """Refresh, then run the function on plain tensors."""
         with torch._C.DisableTorchFunctionSubclass():
-            for argument in args:
-                link = getattr(argument, _LINK, None)
-                if link is not None:
-                    link.refresh()
+            for leaf in pytree.tree_leaves((args, kwargs)):
+                if isinstance(leaf, _Refreshed):
+                    getattr(leaf, _LINK).refresh()
             return func(*args, **(kwargs or {}))
 
 
@@ -62,7 +70,8 @@ class PoptorchParameter(_Refreshed, nn.Parameter):
     """A parameter whose newest value is on the device."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> nn.Parameter:
-        result = nn.Parameter(self.detach().clone(), self.requires_grad)
+        copied = self.detach().clone(memory_format=torch.preserve_format)
+        result = nn.Parameter(copied, self.requires_grad)
         memo[id(self)] = result
         return result
 
@@ -74,7 +83,7 @@ class PoptorchBuffer(_Refreshed, torch.Tensor):
     """A buffer whose newest value is on the device."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
-        result = self.detach().clone()
+        result = self.detach().clone(memory_format=torch.preserve_format)
         memo[id(self)] = result
         return result
 
@@ -86,8 +95,8 @@ def wrap(module: nn.Module, executor: Any) -> None:
     """Turn a module into its wrapped form, in place."""
     if is_wrapped(module):
         raise RuntimeError(
-            "This model is already wrapped by a poptorch training model. Call destroy() "
-            "on that one first, or wrap another instance."
+            "This model is already wrapped by a poptorch training model. Call "
+            "destroy() on that one first, or wrap another instance."
         )
     for name, buffer in module.named_buffers():
         if type(buffer) not in (torch.Tensor, PoptorchBuffer):
@@ -96,7 +105,8 @@ def wrap(module: nn.Module, executor: Any) -> None:
                 "torch.Tensor buffers can live on the device."
             )
     link = HostLink(executor)
-    _set_class(module, link, nn.Parameter, PoptorchParameter, torch.Tensor, PoptorchBuffer)
+    _set_classes(module.parameters(), nn.Parameter, PoptorchParameter, link)
+    _set_classes(module.buffers(), torch.Tensor, PoptorchBuffer, link)
     module.__class__ = _wrapped_class(type(module))
     module.__dict__[_LINK] = link
 
@@ -106,55 +116,52 @@ def unwrap(module: nn.Module) -> None:
     if not is_wrapped(module):
         return
     module.__dict__.pop(_LINK, None)
-    module.__class__ = type(module)._poptorch_plain_class
-    _set_class(
-        module, None, PoptorchParameter, nn.Parameter, PoptorchBuffer, torch.Tensor
-    )
+    module.__class__ = getattr(type(module), _PLAIN_CLASS)
+    _set_classes(module.parameters(), PoptorchParameter, nn.Parameter, None)
+    _set_classes(module.buffers(), PoptorchBuffer, torch.Tensor, None)
 
 
 def is_wrapped(module: object) -> bool:
     """Whether the module is wrapped for training."""
-    return hasattr(type(module), "_poptorch_plain_class")
+    return hasattr(type(module), _PLAIN_CLASS)
 
 
-def _set_class(
-    module: nn.Module,
-    link: HostLink | None,
-    parameter: type,
-    new_parameter: type,
-    buffer: type,
-    new_buffer: type,
+def linked_executor(module: nn.Module) -> Any:
+    """The executor that trains this module, or None if it is not wrapped."""
+    link = module.__dict__.get(_LINK)
+    return None if link is None else link.executor
+
+
+def _set_classes(
+    tensors: Iterable[torch.Tensor], old: type, new: type, link: HostLink | None
 ) -> None:
     with torch._C.DisableTorchFunctionSubclass():
-        for tensor in module.parameters():
-            if type(tensor) is parameter:
-                _change(tensor, new_parameter, link)
-        for tensor in module.buffers():
-            if type(tensor) is buffer:
-                _change(tensor, new_buffer, link)
-
-
-def _change(tensor: Any, cls: type, link: HostLink | None) -> None:
-    tensor.__class__ = cls
-    if link is None:
-        tensor.__dict__.pop(_LINK, None)
-    else:
-        tensor.__dict__[_LINK] = link
+        for tensor in tensors:
+            if type(tensor) is old:
+                tensor.__class__ = new
+                attributes = vars(tensor)
+                attributes.pop(_LINK, None)
+                attributes |= {_LINK: link} if link else {}
 
 
 def _wrapped_class(plain: type[nn.Module]) -> type[nn.Module]:
-    """A subclass of the user's class that answers for the device's weights."""
+    """A subclass of the user's class that answers for the device's weights.
+
+    Copies stay wrapped; deep copies and pickles are of the plain class.
+    """
 
     def copy(self: Any) -> Any:
         duplicate = self.__class__.__new__(self.__class__)
         duplicate.__dict__.update(self.__dict__)
         for name in ("_parameters", "_buffers", "_modules"):
-            duplicate.__dict__[name] = type(self.__dict__[name])(self.__dict__[name])
+            duplicate.__dict__[name] = self.__dict__[name].copy()
         return duplicate
 
     def reduce(self: Any, protocol: Any) -> Any:
-        state = {k: v for k, v in self.__dict__.items() if k != _LINK}
-        return (plain.__new__, (plain,), state)
+        reduced: Any = plain.__reduce_ex__(self, protocol)
+        make, (_, *arguments), state, *rest = reduced
+        state = {key: value for key, value in state.items() if key != _LINK}
+        return (make, (plain, *arguments), state, *rest)
 
     def state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = plain.state_dict(self, *args, **kwargs)
@@ -164,16 +171,16 @@ def _wrapped_class(plain: type[nn.Module]) -> type[nn.Module]:
         return result
 
     def refresh(self: Any) -> bool:
-        return self.__dict__[_LINK].executor.copyWeightsToHostIfNeeded()
+        return linked_executor(self).copyWeightsToHostIfNeeded()
 
     def destroy(self: Any) -> None:
-        self.__dict__[_LINK].executor.destroy()
+        linked_executor(self).destroy()
 
     methods = {
         "__copy__": copy,
         "__reduce_ex__": reduce,
         "__module__": plain.__module__,
-        "_poptorch_plain_class": plain,
+        _PLAIN_CLASS: plain,
         "copyWeightsToHostIfNeeded": refresh,
         "destroy": destroy,
         "state_dict": state_dict,

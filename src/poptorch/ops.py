@@ -9,11 +9,13 @@ from ._blocks import (
     LegacyBeginBlockFn,
     removeBlocks,
 )
+from ._losses import identity_loss
 
 __all__ = [
     "BeginBlock",
     "Block",
     "BlockFunction",
     "LegacyBeginBlockFn",
+    "identity_loss",
     "removeBlocks",
 ]

@@ -38,7 +38,7 @@ _MOMENT_TYPES = (
 )
 
 
-class SGD(Optimizer, torch.optim.SGD):
+class SGD(Optimizer, torch.optim.SGD):  # pyright: ignore[reportIncompatibleMethodOverride]
     """Stochastic gradient descent with momentum.
 
     `use_combined_accum` keeps gradient and velocity in one tensor; only then is
@@ -101,7 +101,7 @@ class SGD(Optimizer, torch.optim.SGD):
             group.setdefault("velocity_scaling", value)
 
 
-class Adam(Optimizer, torch.optim.Adam):
+class Adam(Optimizer, torch.optim.Adam):  # pyright: ignore[reportIncompatibleMethodOverride]
     """Adam with L2 decay; AMSGrad does not exist on the device."""
 
     _extra_arguments: ClassVar[tuple[str, ...]] = (
@@ -144,7 +144,7 @@ class Adam(Optimizer, torch.optim.Adam):
         self._track(given)
 
 
-class AdamW(Optimizer, torch.optim.AdamW):
+class AdamW(Optimizer, torch.optim.AdamW):  # pyright: ignore[reportIncompatibleMethodOverride]
     """Adam with decoupled decay; `bias_correction=False` has no effect on values."""
 
     _extra_arguments: ClassVar[tuple[str, ...]] = (
@@ -183,7 +183,7 @@ class AdamW(Optimizer, torch.optim.AdamW):
         self._track(given)
 
 
-class RMSprop(Optimizer, torch.optim.RMSprop):
+class RMSprop(Optimizer, torch.optim.RMSprop):  # pyright: ignore[reportIncompatibleMethodOverride]
     """RMSprop; `use_tf_variant` takes TensorFlow's formula for the device."""
 
     _extra_arguments: ClassVar[tuple[str, ...]] = (
@@ -234,7 +234,7 @@ _LAMB_DEFAULTS: dict[str, Any] = {
 }
 
 
-class LAMB(Optimizer, torch.optim.Optimizer):
+class LAMB(Optimizer, torch.optim.Optimizer):  # pyright: ignore[reportIncompatibleMethodOverride]
     """Adam's direction, with a step length in proportion to the norm of the weight."""
 
     _extra_arguments: ClassVar[tuple[str, ...]] = (

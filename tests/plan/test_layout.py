@@ -62,6 +62,12 @@ def test_views_of_views_lie_as_their_source() -> None:
     assert layout.mappings["s"].bytes_by_tile.total == 16
 
 
+def test_a_view_nobody_reads_is_planned_all_the_same() -> None:
+    view = f"reshape %r : %r : f32[24] shares %w = (%w) {BODY}"
+    layout = lay_out(small("weight %w : f32[6,4]", view))
+    assert layout.plans["r"].outputs == (layout.mappings["w"],)
+
+
 def test_in_place_results_lie_where_their_memory_is() -> None:
     layout = lay_out(linear_layer())
     assert layout.mappings["bu"] == layout.mappings["b"]

@@ -8,7 +8,7 @@ which shows all that more rounds could.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from popple.program import (
@@ -26,7 +26,9 @@ from popple.program import (
     root_ids,
 )
 
-MAX_RUNS = 3_000
+MAX_RUNS = 500
+UNNUMBERED = -1
+"""The step number of a loop's test, which has no place of its own."""
 
 
 class Event(NamedTuple):
@@ -60,16 +62,21 @@ def live_steps(program: Program) -> dict[str, set[int]]:
 
 def _live_in(run: Run, name: str) -> set[int]:
     """Steps of one run during which a variable is used, or kept for later."""
-    accesses = [_kind(event, name) for event in run]
+    kinds = [_kind(event, name) for event in run]
+    # accumulate: the last access up to each step, and the next one behind it.
+    last = list(accumulate(kinds, _newer))
+    following = [*accumulate(reversed([*kinds[1:], ""]), _newer)][::-1]
     live: set[int] = set()
-    for index, event in enumerate(run):
-        later = next((kind for kind in accesses[index + 1 :] if kind), "")
-        earlier = next((kind for kind in reversed(accesses[: index + 1]) if kind), "")
-        is_used = accesses[index] not in ("", "end")
-        is_continued = later.startswith("write") and earlier.endswith("write")
-        if is_used or later.startswith("read") or is_continued:
+    for event, kind, before, after in zip(run, kinds, last, following, strict=True):
+        is_used = kind not in ("", "end")
+        is_continued = after.startswith("write") and before.endswith("write")
+        if is_used or after.startswith("read") or is_continued:
             live.add(event.step_id)
-    return live
+    return live - {UNNUMBERED}
+
+
+def _newer(known: str, kind: str) -> str:
+    return kind or known
 
 
 def _kind(event: Event, name: str) -> str:
@@ -81,41 +88,35 @@ def _kind(event: Event, name: str) -> str:
 
 
 def _runs(steps: Numbering, step_id: int) -> Iterator[Run]:
+    """Every run of a step, the step's own beginning first."""
     step = steps[step_id].step
     inner = tuple(child_ids(steps, step_id))
     reads, writes = accesses_of(step)
-    own = (Event(step_id, reads, writes, isinstance(step, WriteUndef)),)
-    if isinstance(step, Call):
-        yield from _runs(steps, root_ids(steps)[step.function])
-    elif isinstance(step, Repeat):
-        # Three rounds show what the first, a middle and the last round can.
-        yield from _chains(steps, inner * min(step.count, 3))
-    elif isinstance(step, RepeatWhile):
-        yield from _while_runs(steps, inner, own)
+    begin = Event(step_id, reads, writes, isinstance(step, WriteUndef))
+    if isinstance(step, RepeatWhile):
+        begin, test = begin._replace(reads=()), begin._replace(step_id=UNNUMBERED)
+        condition, body = inner
+        for rounds in range(3):
+            again = (body, condition, (test,)) * rounds
+            yield from _chains(steps, ((begin,), condition, (test,), *again))
     elif isinstance(step, If | Switch):
         for arm in inner:
-            yield from (own + run for run in _runs(steps, arm))
-    elif inner or not (reads or writes or isinstance(step, WriteUndef)):
-        yield from _chains(steps, inner)
+            yield from _chains(steps, ((begin,), arm))
+    elif isinstance(step, Repeat):
+        # Three rounds show what the first, a middle and the last one can.
+        yield from _chains(steps, ((begin,), *inner * min(step.count, 3)))
+    elif isinstance(step, Call):
+        yield from _chains(steps, ((begin,), root_ids(steps)[step.function]))
     else:
-        yield own
+        yield from _chains(steps, ((begin,), *inner))
 
 
-def _chains(steps: Numbering, parts: tuple[int, ...]) -> Iterator[Run]:
+def _chains(steps: Numbering, parts: tuple[int | Run, ...]) -> Iterator[Run]:
+    """Every run of parts that follow one another; some are known runs already."""
     if not parts:
         yield ()
         return
-    for first in _runs(steps, parts[0]):
+    first = (parts[0],) if isinstance(parts[0], tuple) else _runs(steps, parts[0])
+    for run in first:
         for rest in _chains(steps, parts[1:]):
-            yield first + rest
-
-
-def _while_runs(steps: Numbering, inner: tuple[int, ...], own: Run) -> Iterator[Run]:
-    condition, body = inner
-    for rounds in range(3):
-        for run in _chains(steps, (condition, *(body, condition) * rounds)):
-            yield _with_tests(run, own, steps, condition)
-
-
-def _with_tests(run: Run, own: Run, steps: Numbering, condition: int) -> Run:
-    raise NotImplementedError
+            yield run + rest

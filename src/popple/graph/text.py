@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 from popple.errors import GraphError
 from popple.graph.graph import Attr, Execution, Graph, Op, Phase, Role, Strategy, Value
@@ -62,16 +62,24 @@ def parse_graph(text: str) -> Graph:
             outputs.append(line.removeprefix("output %"))
         elif given := _GIVEN.match(line):
             value = _parse_value(given["rest"], Role(given["role"]), number)
-            values[value.name] = value
+            _declare(values, value, number)
         else:
             op, results = _parse_op(line, number)
             ops.append(op)
-            values.update((v.name, v) for v in results)
+            for value in results:
+                _declare(values, value, number)
     else:
         raise GraphError("the graph has no closing brace.", where=f"line {number}")
     execution = _parse_execution(head["execution"], 1)
     name = json.loads(head["name"])
     return Graph(name, values, tuple(ops), tuple(outputs), execution)
+
+
+def _declare(values: dict[str, Value], value: Value, number: int) -> None:
+    if value.name in values:
+        what = f"%{value.name} is declared a second time."
+        raise GraphError(what, where=f"line {number}")
+    values[value.name] = value
 
 
 def _render_execution(execution: Execution) -> str:
@@ -146,7 +154,8 @@ def _parse_op(line: str, number: int) -> tuple[Op, list[Value]]:
 
 
 def _as_attr(value: Any) -> Attr:
-    return tuple(value) if isinstance(value, list) else value
+    """JSON has lists where attributes are tuples."""
+    return tuple(cast("list[int]", value)) if isinstance(value, list) else value
 
 
 def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -2,7 +2,7 @@
 
 from popple.place.accumulate_gradients import AccumulateGradients
 from popple.place.passes import Pass, run_passes
-from popple.place.pipeline import Pipeline
+from popple.place.pipeline import Pipeline, number_stages
 from popple.place.repeat import RepeatOnDevice
 from popple.place.replicate import Replicate
 from popple.place.shard import Shard
@@ -16,5 +16,6 @@ __all__ = [
     "Replicate",
     "Shard",
     "UpdateWeights",
+    "number_stages",
     "run_passes",
 ]

@@ -4,72 +4,81 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from popple.errors import UsageError
 from popple.graph import DType, Graph, Op, Phase, Role, TensorType, Value
+from popple.place.update_weights import gradient_of, with_gradient
 
 
 @dataclass(frozen=True)
 class AccumulateGradients:
-    """`count` micro-batches per update, summed in accumulators of type `dtype`."""
+    """`count` micro-batches per update, summed in accumulators of type `dtype`.
+
+    Runs after `UpdateWeights` and before `Replicate`: replicas reduce the sums.
+    """
 
     count: int
     dtype: DType = DType.F32
 
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UsageError(f"an update needs a micro-batch, not {self.count}.")
+
     def apply(self, graph: Graph) -> Graph:
         """The graph with an accumulator, a sum and a reset for every gradient."""
         execution = replace(graph.execution, accumulation=self.count)
-        if self.count == 1 or not graph.is_training:
-            return replace(graph, execution=execution)
-        places = {name: op for op in graph.ops for name in op.outputs}
-        values: list[Value] = []
-        sums: list[Op] = []
-        updates: list[Op] = []
-        for op in graph.ops:
-            if op.phase is not Phase.UPDATE or len(op.inputs) < 2:
-                continue
-            gradient = op.inputs[1]
-            made = self._accumulator(graph, gradient)
-            values += made
-            sums.append(_sum(gradient, made, places[gradient]))
-            updates += [_reading(op, made[1].name), _reset(op, made)]
-        rest = [op for op in graph.ops if op.phase is not Phase.UPDATE]
-        result = graph.with_ops([*rest, *sums, *updates], values)
-        return replace(result, execution=execution)
+        graph = replace(graph, execution=execution)
+        if self.count == 1:
+            return graph
+        makers = {name: op for op in graph.ops for name in op.outputs}
+        steps = [op for op in graph.ops if op.phase is not Phase.UPDATE]
+        updates = [op for op in graph.ops if op.phase is Phase.UPDATE]
+        sums: dict[str, _Accumulator] = {}  # weights may share a gradient
+        for op in updates:
+            if (gradient := gradient_of(op)) and gradient not in sums:
+                beside = makers.get(gradient, op)
+                sums[gradient] = self._accumulator(graph, gradient, beside)
+        readers = [_redirected(op, sums) for op in updates]
+        added = [each.sum for each in sums.values()]
+        resets = [each.reset for each in sums.values()]
+        values = [value for each in sums.values() for value in each.values]
+        return graph.with_ops([*steps, *added, *readers, *resets], values)
 
-    def _accumulator(self, graph: Graph, gradient: str) -> list[Value]:
-        """The accumulator, what it holds after a sum, and after a reset."""
+    def _accumulator(self, graph: Graph, gradient: str, beside: Op) -> _Accumulator:
         kind = TensorType(self.dtype, graph.type_of(gradient).shape)
         owner = Value(f"{gradient}.accumulator", kind, Role.STATE)
-        return [
-            owner,
-            Value(f"{gradient}.accumulated", kind, storage=owner.name),
-            Value(f"{gradient}.cleared", kind, storage=owner.name),
-        ]
+        total = Value(f"{gradient}.accumulated", kind, storage=owner.name)
+        cleared = Value(f"{gradient}.cleared", kind, storage=owner.name)
+        place = replace(beside, attrs={})
+        return _Accumulator(
+            values=(owner, total, cleared),
+            sum=replace(
+                place,
+                name=f"{gradient}.accumulate",
+                kind="accumulate",
+                inputs=(owner.name, gradient),
+                outputs=(total.name,),
+                phase=Phase.BACKWARD,
+            ),
+            reset=replace(
+                place,
+                name=f"{owner.name}.clear",
+                kind="clear",
+                inputs=(total.name,),
+                outputs=(cleared.name,),
+                phase=Phase.UPDATE,
+            ),
+        )
 
 
-def _sum(gradient: str, made: list[Value], source: Op) -> Op:
-    return Op(
-        name=f"{gradient}.accumulate",
-        kind="accumulate",
-        inputs=(made[0].name, gradient),
-        outputs=(made[1].name,),
-        phase=Phase.BACKWARD,
-        chip=source.chip,
-        stage=source.stage,
-        module=source.module,
-        line=source.line,
-    )
+@dataclass(frozen=True)
+class _Accumulator:
+    """One accumulator: its memory, what it holds after a sum, after a reset."""
+
+    values: tuple[Value, Value, Value]
+    sum: Op
+    reset: Op
 
 
-def _reading(op: Op, gradient: str) -> Op:
-    return replace(op, inputs=(op.inputs[0], gradient, *op.inputs[2:]))
-
-
-def _reset(op: Op, made: list[Value]) -> Op:
-    return replace(
-        op,
-        name=f"{made[0].name}.clear",
-        kind="clear",
-        inputs=(made[1].name,),
-        outputs=(made[2].name,),
-        attrs={},
-    )
+def _redirected(op: Op, sums: dict[str, _Accumulator]) -> Op:
+    gradient = gradient_of(op)
+    return with_gradient(op, sums[gradient].sum.outputs[0]) if gradient else op

@@ -9,7 +9,7 @@ from popple.graph import Graph, verify
 
 
 class Pass(Protocol):
-    """Graph to Graph: valid in, valid out. A frozen dataclass whose fields are options."""
+    """Graph to Graph, valid in, valid out: a frozen dataclass; fields are options."""
 
     def apply(self, graph: Graph) -> Graph:
         """The changed graph."""

@@ -10,11 +10,13 @@ recomputation a backward stage starts from the inputs of its forward stage.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from popple.errors import PlacementError
-from popple.graph import Graph, Op, Phase, Role, Strategy, TensorType, Value, get_op
+from popple.graph import Graph, Op, Phase, Role, Strategy, TensorType, Value
 from popple.place.recompute import recompute_stages
+from popple.place.repeat_views import repeat_views
 from popple.place.shard import Shard, given_homes, insert_copies, with_inputs
 
 
@@ -26,36 +28,54 @@ class Pipeline:
 
     def apply(self, graph: Graph) -> Graph:
         """The graph with numbered stages, copies and rings between them."""
-        num_forward = 1 + max((op.stage for op in graph.ops), default=0)
+        num_forward = _num_forward(graph)
         if num_forward == 1:
             return Shard().apply(graph)
-        staged = _number_stages(graph, num_forward)
+        staged = number_stages(graph)
         if self.recompute and graph.is_training:
             staged = recompute_stages(staged, num_forward)
-        staged = _repeat_views(staged)
+        staged = repeat_views(staged)
         return _Transport(staged).run()
 
 
-def _number_stages(graph: Graph, num_forward: int) -> Graph:
-    """Give backward ops their stage and every op a stage no earlier than its inputs."""
+def number_stages(graph: Graph) -> Graph:
+    """Number stages without gaps, backward ones behind forward ones.
+
+    PlacementError if a forward op reads from a later stage, or if a stage lies on
+    more than one chip.
+    """
+    num_forward = _num_forward(graph)
+    numbers = {stage: number for number, stage in enumerate(_stages_in_use(graph))}
     made: dict[str, Op] = {}
     ops: list[Op] = []
     for op in graph.ops:
-        if op.phase is Phase.BACKWARD:
-            op = replace(op, stage=2 * num_forward - 2 - op.stage)
         if op.phase is not Phase.UPDATE:
-            op = _not_before_inputs(op, made)
+            op = _not_before_inputs(_numbered(op, numbers), made)
         ops.append(op)
         made.update((name, op) for name in op.outputs)
-    last = num_forward - 1
-    num_stages = 2 * last + 1 if graph.is_training else num_forward
+    _verify_one_chip_per_stage(ops)
     execution = replace(
         graph.execution,
         strategy=Strategy.PIPELINED,
-        num_chips=1 + max(op.chip for op in ops),
-        num_stages=num_stages,
+        num_chips=1 + max((op.chip for op in ops), default=0),
+        num_stages=2 * num_forward - 1 if graph.is_training else num_forward,
     )
     return replace(graph, ops=tuple(ops), execution=execution)
+
+
+def _stages_in_use(graph: Graph) -> list[int]:
+    return sorted({op.stage for op in graph.ops if op.phase is not Phase.UPDATE})
+
+
+def _num_forward(graph: Graph) -> int:
+    return max(len(_stages_in_use(graph)), 1)
+
+
+def _numbered(op: Op, numbers: dict[int, int]) -> Op:
+    stage = numbers[op.stage]
+    if op.phase is Phase.BACKWARD:
+        stage = 2 * len(numbers) - 2 - stage
+    return replace(op, stage=stage)
 
 
 def _not_before_inputs(op: Op, made: dict[str, Op]) -> Op:
@@ -75,44 +95,21 @@ def _not_before_inputs(op: Op, made: dict[str, Op]) -> Op:
     )
 
 
-def _repeat_views(graph: Graph) -> Graph:
-    """Take views anew in every stage that reads them: only owners of memory travel."""
-    made = {name: op for op in graph.ops for name in op.outputs}
-    clones: dict[tuple[str, int], str] = {}
-    values: dict[str, Value] = {}
-    ops: list[Op] = []
-
-    def taken(name: str, reader: Op) -> str:
-        source = made.get(name)
-        if source is None or not get_op(source.kind).is_view:
-            return name
-        if reader.phase is Phase.UPDATE or source.stage == reader.stage:
-            return name
-        key = (name, reader.stage)
-        if key not in clones:
-            base = taken(source.inputs[0], reader)
-            clone = Value(f"{name}.at{reader.stage}", graph.type_of(name), storage=base)
-            clones[key] = clone.name
-            values[clone.name] = clone
-            ops.append(
-                replace(
-                    source,
-                    name=clone.name,
-                    inputs=(base,),
-                    outputs=(clone.name,),
-                    phase=reader.phase,
-                    chip=reader.chip,
-                    stage=reader.stage,
-                )
+def _verify_one_chip_per_stage(ops: list[Op]) -> None:
+    first: dict[int, Op] = {}
+    for op in ops:
+        if op.phase is Phase.UPDATE:
+            continue
+        other = first.setdefault(op.stage, op)
+        if other.chip != op.chip:
+            raise PlacementError(
+                f"{op.kind} {op.name} is on chip {op.chip} but belongs to pipeline "
+                f"stage {op.stage}, which {other.kind} {other.name} puts on chip "
+                f"{other.chip}.",
+                where=op.line,
+                remedy="A stage runs on one chip: give its blocks the same one, or "
+                "split the stage.",
             )
-        return clones[key]
-
-    for op in graph.ops:
-        renamed = {n: r for n in op.inputs if (r := taken(n, op)) != n}
-        moved, shared = with_inputs(graph, op, renamed)
-        values |= shared
-        ops.append(moved)
-    return graph.with_ops(ops, values.values())
 
 
 @dataclass
@@ -133,17 +130,17 @@ class _Transport:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._steps = _in_stage_order(graph)
         self._stages: defaultdict[int, _StageOps] = defaultdict(_StageOps)
         self._values: dict[str, Value] = {}
         self._carried: dict[tuple[str, int, int], str] = {}
-        self._arrivals: dict[tuple[str, int], tuple[str, int]] = {}
-        self._made: dict[str, tuple[int, int]] = {}
-        self._homes = given_homes(graph)
+        self._arrivals: dict[tuple[str, int], tuple[str, Op]] = {}
+        self._made: dict[str, Op] = {}  # the op that makes or first reads a value
+        self._homes = given_homes(graph, self._steps)
 
     def run(self) -> Graph:
         """The graph with everything carried to where it is read."""
-        steps = [op for op in self._graph.ops if op.phase is not Phase.UPDATE]
-        for op in sorted(steps, key=lambda op: op.stage):
+        for op in self._steps:
             self._add(op)
         updates = [op for op in self._graph.ops if op.phase is Phase.UPDATE]
         staged = [op for _, s in sorted(self._stages.items()) for op in s.in_order()]
@@ -155,7 +152,7 @@ class _Transport:
         moved, shared = with_inputs(self._graph, op, renamed)
         self._values |= shared
         self._stages[op.stage].body.append(moved)
-        self._made.update((name, (op.chip, op.stage)) for name in op.outputs)
+        self._made.update((name, op) for name in op.outputs)
 
     def _carry(self, name: str, reader: Op) -> str:
         """Name under which the reader finds the value on its chip in its stage."""
@@ -165,13 +162,13 @@ class _Transport:
         if role in (Role.WEIGHT, Role.STATE):
             return self._carry_given(name, reader)
         if role is Role.INPUT:  # streamed in by the first stage that reads it
-            self._made.setdefault(name, (reader.chip, reader.stage))
-        chip, stage = self._made[name]
-        if stage == reader.stage:
+            self._made.setdefault(name, reader)
+        source = self._made[name]
+        if source.stage == reader.stage:
             return name
         key = (name, reader.chip, reader.stage)
         if key not in self._carried:
-            self._carried[key] = self._transport(name, chip, stage, reader)
+            self._carried[key] = self._transport(name, source, reader)
         return self._carried[key]
 
     def _carry_given(self, name: str, reader: Op) -> str:
@@ -180,34 +177,38 @@ class _Transport:
             return name
         key = (name, reader.chip, reader.stage)
         if key not in self._carried:
-            before = max(reader.stage - 1, 0)
-            self._carried[key] = self._copy(name, home, before, reader)
+            # Its home is the earliest stage that reads it, so there is one before.
+            before = replace(reader, chip=home, stage=reader.stage - 1)
+            self._carried[key] = self._copy(name, before, reader)
         return self._carried[key]
 
-    def _transport(self, name: str, chip: int, stage: int, reader: Op) -> str:
+    def _transport(self, name: str, source: Op, reader: Op) -> str:
         """Ring on one chip, copy to the next stage, or copy and ring beyond that.
 
         What has been copied to a chip once is kept there for its later stages.
         """
-        distance = reader.stage - stage
-        if chip == reader.chip:
-            return self._ring(name, distance + 1, stage, reader)
+        distance = reader.stage - source.stage
+        if source.chip == reader.chip:
+            return self._ring(name, distance + 1, source, reader)
         if arrival := self._arrivals.get((name, reader.chip)):
-            return self._transport(arrival[0], reader.chip, arrival[1], reader)
-        copied = self._copy(name, chip, stage, reader)
+            return self._transport(*arrival, reader)
+        copied = self._copy(name, source, reader)
         if distance > 1:
-            copied = self._ring(copied, distance, reader.stage, reader)
-        self._arrivals[name, reader.chip] = (copied, reader.stage)
+            copied = self._ring(copied, distance, reader, reader)
+        self._arrivals[name, reader.chip] = (copied, reader)
         return copied
 
-    def _copy(self, name: str, source: int, stage: int, reader: Op) -> str:
+    def _copy(self, name: str, source: Op, reader: Op) -> str:
+        """Copy at the end of the source's stage, to the reader's chip."""
         value = self._declare(f"{name}.on{reader.chip}for{reader.stage}", name)
-        copy = self._carrier(reader, "chip_copy", value, (name,), {"source": source})
-        self._stages[stage].copies.append(replace(copy, stage=stage))
+        attrs = {"source": source.chip}
+        copy = _carrier(reader, "chip_copy", value, (name,), attrs)
+        copy = replace(copy, stage=source.stage, phase=source.phase)
+        self._stages[source.stage].copies.append(copy)
         return value
 
-    def _ring(self, name: str, depth: int, stage: int, reader: Op) -> str:
-        """Stash in `stage`, restore in the reader's stage."""
+    def _ring(self, name: str, depth: int, source: Op, reader: Op) -> str:
+        """Stash in the source's stage, restore in the reader's."""
         kind = self._type_of(name)
         ring = Value(
             f"{name}.ring{reader.stage}",
@@ -218,33 +219,16 @@ class _Transport:
         self._values |= {ring.name: ring, pushed.name: pushed}
         attrs = {"depth": depth}
         inputs = (ring.name, name)
-        stash = self._carrier(reader, "stash", pushed.name, inputs, attrs)
+        stash = _carrier(reader, "stash", pushed.name, inputs, attrs)
+        stash = replace(stash, stage=source.stage, phase=source.phase)
         value = self._declare(f"{name}.restored{reader.stage}", name)
-        restore = self._carrier(reader, "restore", value, (pushed.name,), attrs)
-        if stage == reader.stage:  # arrived by copy: push and pop in one stage
-            self._stages[stage].restores += [stash, restore]
+        restore = _carrier(reader, "restore", value, (pushed.name,), attrs)
+        if source.stage == reader.stage:  # arrived by copy: push and pop in one stage
+            self._stages[reader.stage].restores += [stash, restore]
         else:
-            stashed = replace(stash, stage=stage, phase=Phase.FORWARD)
-            self._stages[stage].stashes.append(stashed)
+            self._stages[source.stage].stashes.append(stash)
             self._stages[reader.stage].restores.append(restore)
         return value
-
-    def _carrier(
-        self,
-        reader: Op,
-        kind: str,
-        output: str,
-        inputs: tuple[str, ...],
-        attrs: dict[str, int],
-    ) -> Op:
-        return replace(
-            reader,
-            name=output,
-            kind=kind,
-            inputs=inputs,
-            outputs=(output,),
-            attrs=dict(attrs),
-        )
 
     def _declare(self, name: str, like: str) -> str:
         self._values[name] = Value(name, self._type_of(like))
@@ -255,12 +239,32 @@ class _Transport:
         return value.type
 
 
+def _in_stage_order(graph: Graph) -> list[Op]:
+    steps = [op for op in graph.ops if op.phase is not Phase.UPDATE]
+    return sorted(steps, key=lambda op: op.stage)
+
+
+def _carrier(
+    reader: Op,
+    kind: str,
+    output: str,
+    inputs: tuple[str, ...],
+    attrs: Mapping[str, int],
+) -> Op:
+    """An op that brings a value to its reader."""
+    return replace(
+        reader,
+        name=output,
+        kind=kind,
+        inputs=inputs,
+        outputs=(output,),
+        attrs=dict(attrs),
+    )
+
+
 def _with_update_copies(graph: Graph, staged: list[Op], updates: list[Op]) -> Graph:
     """Updates run where the weight lives; gradients made elsewhere are copied."""
     made = {name: op.chip for op in staged for name in op.outputs}
-    homes = given_homes(graph)
-    placed = [
-        op.with_place(homes.get(op.inputs[0], made.get(op.inputs[0], op.chip)), 0)
-        for op in updates
-    ]
+    homes = made | given_homes(graph, staged)
+    placed = [op.with_place(homes.get(op.inputs[0], op.chip), 0) for op in updates]
     return insert_copies(graph, (*staged, *placed))

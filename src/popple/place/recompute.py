@@ -29,7 +29,7 @@ def recompute_stages(graph: Graph, num_forward: int) -> Graph:
         for name in op.inputs
         if name in made and _mirrors(op, made[name], num_forward)
     }
-    again = _needed_ops(graph, made, wanted)
+    again = _needed_ops(made, wanted)
     clones, values = _clones(graph, again, num_forward)
     readers: list[Op] = []
     for op in graph.ops:
@@ -45,25 +45,17 @@ def _mirrors(op: Op, source: Op, num_forward: int) -> bool:
     return op.stage == 2 * num_forward - 2 - source.stage
 
 
-def _needed_ops(
-    graph: Graph, made: dict[str, Op], wanted: set[str]
-) -> dict[str, Op]:
+def _needed_ops(made: dict[str, Op], wanted: set[str]) -> dict[str, Op]:
     """Ops to redo by name: those that make wanted values out of what enters a stage."""
     again: dict[str, Op] = {}
     waiting = list(wanted)
     while waiting:
-        name = waiting.pop()
-        source = made[name]
+        source = made[waiting.pop()]
         if source.name in again:
             continue
         again[source.name] = source
         waiting += [
             n for n in source.inputs if n in made and made[n].stage == source.stage
-        ]
-        waiting += [
-            root
-            for out in source.outputs
-            if (root := graph.values[out].storage) in made
         ]
     return again
 

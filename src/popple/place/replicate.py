@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from popple.graph import Graph, Op, Phase, Value
+from popple.errors import UsageError
+from popple.graph import Graph, Op, Value
+from popple.place.update_weights import gradient_of, with_gradient
 
 
 @dataclass(frozen=True)
@@ -13,24 +15,28 @@ class Replicate:
 
     count: int
 
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UsageError(f"there must be a replica, not {self.count}.")
+
     def apply(self, graph: Graph) -> Graph:
         """The graph with a reduction over replicas before every update."""
         execution = replace(graph.execution, replicas=self.count)
-        if self.count == 1 or not graph.is_training:
-            return replace(graph, execution=execution)
+        graph = replace(graph, execution=execution)
+        if self.count == 1:
+            return graph
         ops: list[Op] = []
-        values: list[Value] = []
+        values: dict[str, Value] = {}  # by gradient: weights may share one
         for op in graph.ops:
-            if op.phase is Phase.UPDATE and len(op.inputs) >= 2:
-                total, value = self._reduce(graph, op)
-                values.append(value)
-                ops.append(total)
-                op = replace(op, inputs=(op.inputs[0], value.name, *op.inputs[2:]))
+            if gradient := gradient_of(op):
+                if gradient not in values:
+                    total, values[gradient] = self._reduce(graph, gradient, op)
+                    ops.append(total)
+                op = with_gradient(op, values[gradient].name)
             ops.append(op)
-        return replace(graph.with_ops(ops, values), execution=execution)
+        return graph.with_ops(ops, values.values())
 
-    def _reduce(self, graph: Graph, update: Op) -> tuple[Op, Value]:
-        gradient = update.inputs[1]
+    def _reduce(self, graph: Graph, gradient: str, update: Op) -> tuple[Op, Value]:
         value = Value(f"{gradient}.reduced", graph.type_of(gradient), storage=gradient)
         op = replace(
             update,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from popple.graph import Graph, Op, Phase, Role, Strategy, Value
@@ -28,7 +29,7 @@ def insert_copies(graph: Graph, ops: tuple[Op, ...]) -> Graph:
     Inputs are streamed straight to their readers and a constant costs nothing to hold
     twice; everything else goes over the links, once per reading chip and phase.
     """
-    homes = given_homes(graph)
+    homes = given_homes(graph, ops)
     copies: dict[tuple[str, int, Phase], str] = {}
     result: list[Op] = []
     values: dict[str, Value] = {}
@@ -39,7 +40,7 @@ def insert_copies(graph: Graph, ops: tuple[Op, ...]) -> Graph:
                 continue
             key = (name, op.chip, op.phase)
             if key not in copies:
-                copy, value = chip_copy(graph, name, homes[name], op)
+                copy, value = _chip_copy(graph, name, homes[name], op)
                 copies[key] = value.name
                 result.append(copy)
                 values[value.name] = value
@@ -51,17 +52,21 @@ def insert_copies(graph: Graph, ops: tuple[Op, ...]) -> Graph:
     return graph.with_ops(result, values.values())
 
 
-def given_homes(graph: Graph) -> dict[str, int]:
-    """Chip of every weight and state: where it is first read."""
+def given_homes(graph: Graph, ops: Iterable[Op]) -> dict[str, int]:
+    """Chip of every weight and state: where the first of these ops reads it.
+
+    What a copy reads lies on the chip it copies from.
+    """
     homes: dict[str, int] = {}
-    for op in graph.ops:
+    for op in ops:
+        chip = int(str(op.attrs["source"])) if op.kind == "chip_copy" else op.chip
         for name in op.inputs:
             if graph.values[name].role in (Role.WEIGHT, Role.STATE):
-                homes.setdefault(name, op.chip)
+                homes.setdefault(name, chip)
     return homes
 
 
-def chip_copy(graph: Graph, name: str, source: int, reader: Op) -> tuple[Op, Value]:
+def _chip_copy(graph: Graph, name: str, source: int, reader: Op) -> tuple[Op, Value]:
     """The op that copies `name` from chip `source` to the reader's chip."""
     value = Value(
         f"{name}.to{reader.chip}.{reader.phase.value}{reader.stage}",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from popple.graph import DType, Graph, Op, Phase, Role, TensorType, Value
+from popple.graph import DType, Graph, Op, Phase, Role, TensorType, Value, get_op
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,17 @@ class UpdateWeights:
             module=weight.rpartition(".")[0],
         )
         return op, results
+
+
+def gradient_of(op: Op) -> str:
+    """The gradient that an op updates a weight with; empty for any other op."""
+    is_update = op.phase is Phase.UPDATE and get_op(op.kind).family == "update"
+    return op.inputs[1] if is_update and len(op.inputs) > 1 else ""
+
+
+def with_gradient(op: Op, gradient: str) -> Op:
+    """The update op reading another gradient."""
+    return replace(op, inputs=(op.inputs[0], gradient, *op.inputs[2:]))
 
 
 def _first_places(graph: Graph) -> dict[str, tuple[int, int]]:

@@ -44,7 +44,7 @@ def plan_layout(
         walk.add(op)
         if progress and index % _PROGRESS_STEP == 0:
             progress("plan", index, total)
-    for name in graph.outputs:
+    for name in (*graph.outputs, *walk.waiting):
         walk.settle(name)
     if progress:
         progress("plan", total, total)
@@ -67,6 +67,11 @@ class _LayoutWalk:
         self._planner = planner
         self._waiting: dict[str, Op] = {}  # views by result
         self._next_tile: Counter[int] = Counter()
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Views of values that nobody has laid out yet."""
+        return tuple(self._waiting)
 
     def add(self, op: Op) -> None:
         """Plan one op; everything it reads is laid out afterwards."""

@@ -20,6 +20,14 @@ from popple.sim import ExecutedStep, Simulation, stream_cycles
 MAX_STEPS = 50_000
 """Steps written out one by one; rounds of loops beyond that are taken together."""
 
+_TILE_WORK = (
+    "compute",
+    "internal_exchange",
+    "inter_chip_exchange",
+    "stream_copy",
+    "stream_copy_begin",
+    "stream_copy_end",
+)
 _ACCOUNTS: dict[type, str] = {
     Execute: "compute",
     Exchange: "internal_exchange",
@@ -83,10 +91,10 @@ def _stream_steps(
     totals = chip_totals(step.bytes_by_tile, program.num_chips, program.tiles_per_chip)
     offsets = {row.chip: row.start_cycles for row in rows}
     for part, kind in enumerate(STREAM_PARTS):
-        chips = []
+        chips: list[StepOnChip] = []
         for row in rows:
             cycles = stream_cycles(step, totals[row.chip], simulation.target)[part]
-            tiles = row.cycles_by_tile.map(lambda busy, c=cycles: c if busy else 0)
+            tiles = row.cycles_by_tile.presence().scaled(cycles)
             chips.append(lockstep(row.chip, offsets[row.chip], tiles.runs))
             offsets[row.chip] += cycles
         name = "StreamCopy" if kind == "StreamCopyMid" else kind
@@ -98,17 +106,7 @@ def record_totals(simulation: Simulation) -> CycleTotals:
 
     Exact also where the steps of loops are not written out.
     """
-    sums = dict.fromkeys(
-        (
-            "compute",
-            "internal_exchange",
-            "inter_chip_exchange",
-            "stream_copy",
-            "stream_copy_begin",
-            "stream_copy_end",
-        ),
-        0,
-    )
+    sums: dict[str, int] = dict.fromkeys(_TILE_WORK, 0)
     timing = simulation.timing
     for row, leaf, count in zip(
         timing.steps, timing.leaf_times, timing.executions, strict=True

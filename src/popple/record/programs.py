@@ -26,7 +26,6 @@ from popple.program import (
     label_of,
     root_ids,
 )
-from popple.program import Program as CoreProgram
 from popple.report import (
     CallPayload,
     ChipExchangePayload,
@@ -44,7 +43,6 @@ from popple.report import (
     VertexType,
 )
 from popple.report import ComputeSet as ReportComputeSet
-
 from popple.sim import LeafTime, Simulation
 from popple.sim.footprint import exchange_instructions
 
@@ -73,9 +71,7 @@ class ProgramTree:
     """
 
     programs: list[Program] = field(default_factory=list[Program])
-    compute_sets: list[ReportComputeSet] = field(
-        default_factory=list[ReportComputeSet]
-    )
+    compute_sets: list[ReportComputeSet] = field(default_factory=list[ReportComputeSet])
     vertex_types: list[VertexType] = field(default_factory=list[VertexType])
     control: list[EntryProgram] = field(default_factory=list[EntryProgram])
     functions: list[EntryProgram] = field(default_factory=list[EntryProgram])
@@ -174,9 +170,7 @@ class TreeRecorder:
             return CallPayload(self._function_ids[step.function])
         return SyncPayload(step.kind.value) if isinstance(step, Sync) else None
 
-    def _traffic(
-        self, step_id: int, received: TileVector, sent: TileVector
-    ) -> Traffic:
+    def _traffic(self, step_id: int, received: TileVector, sent: TileVector) -> Traffic:
         return Traffic(received.runs, sent.runs, self._cycles_by_chip(step_id))
 
     def _cycles_by_chip(self, step_id: int) -> tuple[tuple[tuple[int, int], ...], ...]:

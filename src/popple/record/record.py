@@ -96,9 +96,7 @@ def _version() -> ProducerVersion:
     return ProducerVersion(f"Popple {__version__}", "", major, minor, point)
 
 
-def _run_info(
-    graph: Graph, simulation: Simulation, steps: list[ReportStep]
-) -> RunInfo:
+def _run_info(graph: Graph, simulation: Simulation, steps: list[ReportStep]) -> RunInfo:
     chips = simulation.program.num_chips
     return RunInfo(
         id=0,

@@ -132,8 +132,8 @@ class _Flow:
         """
         step = self._steps[step_id].step
         effect = self._effects[step_id]
-        if not isinstance(step, Control | WriteUndef):
-            used = self._every & ~effect.kept
+        if not isinstance(step, Control):
+            used = effect.first_read | effect.first_write
             self.live[step_id] = used | after.live(effect.written_after(written))
             return
         self.live[step_id] = effect.next_before(after).live(written)
@@ -149,7 +149,7 @@ class _Flow:
             self.live[step_id] |= own.first_read
             for arm in inner:
                 self._place(arm, own.written_after(written), after)
-        elif isinstance(step, Call):
+        else:
             known, wanted = self._entries.get(step.function, (0, NEVER_USED))
             entry = (known | written, wanted.either(after))
             self._entries[step.function] = entry

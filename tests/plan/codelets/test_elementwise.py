@@ -41,6 +41,12 @@ def test_rows_with_one_factor_each() -> None:
     assert cycles == 11 + 6 * (15 + 2 * (7 + 2 * 4))
 
 
+def test_one_long_row_is_shared_by_the_workers() -> None:
+    # 480 halves are 120 words: 20 a worker, 25 more for the shared row.
+    cycles = codelets.vector_outer_cycles(1, 480, F16, 6)
+    assert cycles == 11 + 6 * (15 + 25 + 2 * 20)
+
+
 def test_gelu_gradient() -> None:
     # 96 halves: 4 words a worker, 5 cycles each.
     assert codelets.activation_grad_cycles("gelu_grad", F16, 96, 6) == 9 + 6 * (20 + 20)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch import Tensor
 from torch.fx import Node
 
 from popple.capture.torch.tags import Tag
 from popple.graph import Attr, DType, Op, Role, TensorType, Value
 
+# Types that are not listed are stored as integers of their size.
 _DTYPES = {
     torch.float32: DType.F32,
     torch.float64: DType.F32,  # there is no 64-bit type on a tile
@@ -23,10 +25,15 @@ _DTYPES = {
     torch.int16: DType.I16,
     torch.int8: DType.I8,
     torch.uint8: DType.U8,
+    torch.uint32: DType.U32,
+    torch.uint64: DType.U32,
     torch.bool: DType.BOOL,
     torch.float8_e4m3fn: DType.F8,
+    torch.float8_e4m3fnuz: DType.F8,
     torch.float8_e5m2: DType.F8,
+    torch.float8_e5m2fnuz: DType.F8,
 }
+_DTYPES_BY_SIZE = {1: DType.U8, 2: DType.I16}
 
 
 def tensor_type(tensor: Tensor) -> TensorType:
@@ -34,7 +41,8 @@ def tensor_type(tensor: Tensor) -> TensorType:
     shape = tuple(int(dim) for dim in tensor.shape)
     if tensor.is_complex():
         return TensorType(DType.F32, (*shape, 2))
-    return TensorType(_DTYPES.get(tensor.dtype, DType.I32), shape)
+    default = _DTYPES_BY_SIZE.get(tensor.dtype.itemsize, DType.I32)
+    return TensorType(_DTYPES.get(tensor.dtype, default), shape)
 
 
 @dataclass
@@ -59,19 +67,19 @@ class GraphBuilder:
 
     def place_of(self, node: Node) -> tuple[int, int] | None:
         """(chip, stage) of the op that made a node's value, if an op did."""
-        found = self._names.get(node)
-        first = found if isinstance(found, str) else next(iter(found or ()), None)
-        return self._places.get(first) if first else None
+        found = self._names.get(node) or []
+        names = [found] if isinstance(found, str) else found
+        places = (self._places.get(name) for name in names if name is not None)
+        return next((place for place in places if place is not None), None)
 
     def bind(self, node: Node, names: str | list[str | None]) -> None:
         """Let a node stand for values already there."""
         self._names[node] = names
 
-    def alias_item(self, node: Node) -> None:
-        """`source[index]` of a node with several results."""
-        source, index = node.args
-        items = self._names[source]  # type: ignore[index]
-        if isinstance(items, list) and (name := items[int(index)]) is not None:  # type: ignore[arg-type]
+    def alias_item(self, node: Node, source: Node, index: int) -> None:
+        """`source[index]` of a node with several results; None stands for nothing."""
+        items = self._names.get(source)
+        if isinstance(items, list) and (name := items[index]) is not None:
             self._names[node] = name
 
     def emit(self, op: Op, types: Sequence[TensorType], storage: str = "") -> list[str]:
@@ -82,26 +90,10 @@ class GraphBuilder:
             value = self._add(base, kind, Role.ACTIVATION, storage)
             self._places[value.name] = (op.chip, op.stage)
             names.append(value.name)
-        unique = op.name
-        self.ops.append(
-            Op(
-                name=unique,
-                kind=op.kind,
-                inputs=op.inputs,
-                outputs=tuple(names),
-                attrs=op.attrs,
-                phase=op.phase,
-                chip=op.chip,
-                stage=op.stage,
-                module=op.module,
-                line=op.line,
-            )
-        )
+        self.ops.append(replace(op, outputs=tuple(names)))
         return names
 
-    def _add(
-        self, name: str, kind: TensorType, role: Role, storage: str = ""
-    ) -> Value:
+    def _add(self, name: str, kind: TensorType, role: Role, storage: str = "") -> Value:
         unique, number = name, 1
         while unique in self.values:
             unique, number = f"{name}.{number}", number + 1
@@ -131,16 +123,24 @@ class NodeContext:
 
     @property
     def operator(self) -> str:
-        """The operator's name: `aten.add.Tensor`."""
+        """The operator's full name: `aten.add.Tensor`."""
         return str(self.node.target)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the operator overwrites its first argument: `aten.add_.Tensor`."""
+        base = ".".join(self.operator.split(".")[:2])
+        return base.endswith("_") and not base.endswith("__")
 
     def tensor(self, node: Any) -> Tensor:
         """The fake tensor of a node."""
         return node.meta["val"]
 
     def inputs(self) -> list[Node]:
-        """Nodes of all tensor arguments, in order."""
-        return list(self.node.all_input_nodes)
+        """Nodes of all tensor arguments, in order; one given twice is there twice."""
+        leaves = pytree.tree_leaves((self.node.args, dict(self.node.kwargs)))
+        nodes = (leaf for leaf in leaves if isinstance(leaf, Node))
+        return [node for node in nodes if isinstance(node.meta.get("val"), Tensor)]
 
     def type_of(self, node: Any) -> TensorType:
         """Machine type of a node's tensor."""
@@ -165,7 +165,7 @@ class NodeContext:
         *,
         suffix: str = "",
         storage: str = "",
-        **attrs: Attr,
+        attrs: Mapping[str, Attr] | None = None,
     ) -> list[str]:
         """Append one op of this node; returns the names of its outputs."""
         names = tuple(
@@ -178,7 +178,7 @@ class NodeContext:
             kind=kind,
             inputs=names,
             outputs=(),
-            attrs=attrs,
+            attrs=dict(attrs or {}),
             phase=self.tag.phase,
             chip=self.chip,
             stage=self.stage,

@@ -70,11 +70,10 @@ class LossMarks(TorchFunctionMode):
 
     def final_loss(self) -> Tensor:
         """The one marked loss that feeds no other marked loss."""
+        # Losses that depend on no trained weight only count if there are no others.
         losses = [loss for loss in self._marked if loss.requires_grad]
-        roots = [root for loss in losses if (root := loss.grad_fn) is not None]
-        inner = set[Any]()
-        for root in roots:
-            inner |= _ancestors(root)
+        losses = losses or self._marked[-1:]
+        inner = {node for loss in losses for node in _ancestors(loss.grad_fn)}
         final = {loss.grad_fn: loss for loss in losses if loss.grad_fn not in inner}
         if not final:
             raise CaptureError(
@@ -91,14 +90,17 @@ class LossMarks(TorchFunctionMode):
         return next(iter(final.values()))
 
 
-def _ancestors(root: torch.autograd.graph.Node) -> set[Any]:
+def _ancestors(root: torch.autograd.graph.Node | None) -> set[Any]:
     """Autograd nodes that `root` is computed from, without itself."""
     found: set[Any] = set()
-    waiting = [node for node, _ in root.next_functions if node is not None]
+    waiting = [] if root is None else _operands(root)
     while waiting:
         node = waiting.pop()
-        if node in found:
-            continue
-        found.add(node)
-        waiting += [child for child, _ in node.next_functions if child is not None]
+        if node not in found:
+            found.add(node)
+            waiting += _operands(node)
     return found
+
+
+def _operands(node: torch.autograd.graph.Node) -> list[Any]:
+    return [child for child, _ in node.next_functions if child is not None]

@@ -11,15 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from popple.capture.torch.aten import find_lowering
 from popple.capture.torch.builder import GraphBuilder, NodeContext
 from popple.capture.torch.tags import TAG, Tag
 from popple.capture.torch.trace import TracedStep
-from popple.graph import Graph, Phase, Role, Value
+from popple.graph import Execution, Graph, Op, Phase, Role, Value, get_op
 
 Place = Callable[[Tag], tuple[int, int]]
 """(chip, stage) of a tagged op, as the front end's execution strategy decides."""
@@ -49,11 +48,9 @@ def lower_step(request: LowerRequest) -> LoweredStep:
     builder = GraphBuilder()
     nodes = list(step.graph_module.graph.nodes)
     _declare_arguments(request, builder, [n for n in nodes if n.op == "placeholder"])
+    _declare_constants(step.graph_module, builder)
     for node in nodes:
-        if node.op == "get_attr":
-            constant = _find_attribute(step.graph_module, str(node.target))
-            builder.declare(node, node.name, constant, Role.CONSTANT)
-        elif node.op == "call_function":
+        if node.op == "call_function":
             _lower_node(builder, node, request.place)
     results = _output_arguments(nodes[-1])
     outputs = [builder.name_of(n) for n in results[: step.num_outputs]]
@@ -63,7 +60,13 @@ def lower_step(request: LowerRequest) -> LoweredStep:
         if n is not None
     }
     graph = Graph(
-        request.name, builder.values, tuple(builder.ops), tuple(dict.fromkeys(outputs))
+        name=request.name,
+        values=builder.values,
+        ops=tuple(builder.ops),
+        outputs=tuple(dict.fromkeys(outputs)),
+        execution=Execution(
+            num_chips=1 + max((op.chip for op in builder.ops), default=0)
+        ),
     )
     return LoweredStep(_without_dead_ops(graph, set(gradients.values())), gradients)
 
@@ -81,13 +84,25 @@ def _declare_arguments(
         builder.declare(node, name, node.meta["val"], role)
 
 
-def _find_attribute(module: torch.nn.Module, path: str) -> Tensor:
-    return operator.attrgetter(path)(module)
+def _declare_constants(traced: GraphModule, builder: GraphBuilder) -> None:
+    """Tensors of the program's own; several nodes may stand for one of them."""
+    first: dict[str, Node] = {}
+    for node in traced.graph.find_nodes(op="get_attr"):
+        path = str(node.target)
+        if path in first:
+            builder.bind(node, builder.name_of(first[path]))
+            continue
+        first[path] = node
+        tensor: Tensor = operator.attrgetter(path)(traced)
+        builder.declare(node, node.name, tensor, Role.CONSTANT)
 
 
 def _lower_node(builder: GraphBuilder, node: Node, place: Place) -> None:
     if node.target is operator.getitem:
-        builder.alias_item(node)
+        source, index = node.args
+        assert isinstance(source, Node)
+        assert isinstance(index, int)
+        builder.alias_item(node, source, index)
         return
     tag: Tag = node.meta.get(TAG, Tag(Phase.FORWARD, None))
     chip, stage = _place_of(builder, node, tag, place)
@@ -116,14 +131,16 @@ def _output_arguments(output: Node) -> list[Any]:
 
 
 def _without_dead_ops(graph: Graph, results: set[str]) -> Graph:
-    """Drop ops whose results nobody reads and that write to no given value."""
+    """Drop ops whose results nobody reads and that write to nothing that matters."""
     needed = set(graph.outputs) | results
-    kept = []
+    read = {graph.root(name) for name in needed}
+    kept: list[Op] = []
     for op in reversed(graph.ops):
-        writes_state = any(_is_given(graph, graph.root(name)) for name in op.outputs)
-        if writes_state or needed.intersection(op.outputs):
-            kept.append(op)
-            needed.update(op.inputs)
+        if needed.isdisjoint(op.outputs) and not _writes_to(graph, op, read):
+            continue
+        kept.append(op)
+        needed.update(op.inputs)
+        read.update(graph.root(name) for name in op.inputs)
     used = needed | {name for op in kept for name in op.outputs}
     used |= {graph.root(name) for name in used}
     values = {
@@ -135,8 +152,13 @@ def _without_dead_ops(graph: Graph, results: set[str]) -> Graph:
     return replace(graph, values=values, ops=tuple(reversed(kept)))
 
 
-def _is_given(graph: Graph, name: str) -> bool:
-    return graph.values[name].role is not Role.ACTIVATION
+def _writes_to(graph: Graph, op: Op, read: set[str]) -> bool:
+    """Whether the op overwrites a given value, or memory that is read after it."""
+    if get_op(op.kind).is_view:
+        return False
+    owners = {graph.root(name) for name in op.outputs} - set(op.outputs)
+    given = any(graph.values[o].role is not Role.ACTIVATION for o in owners)
+    return given or not owners.isdisjoint(read)
 
 
 def _with_whole_storage(

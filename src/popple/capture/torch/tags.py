@@ -8,6 +8,7 @@ operator that autograd made it from; the two share autograd's sequence number.
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,12 +27,15 @@ from popple.graph import Phase
 TAG = "popple_tag"
 """Key of the tag in `Node.meta`."""
 
-_LIBRARY_ROOTS = (
-    str(Path(torch.__file__).parent),
-    str(Path(__file__).parents[3] / "popple"),
-    str(Path(__file__).parents[3] / "poptorch"),
-    str(Path(dataclasses.__file__).parent),
+_LIBRARIES = (
+    Path(torch.__file__).parent,
+    Path(__file__).parents[3] / "popple",
+    Path(__file__).parents[3] / "poptorch",
+    Path(dataclasses.__file__).parent,
 )
+_LIBRARY_ROOTS = tuple(f"{directory}{os.sep}" for directory in _LIBRARIES)
+# Code typed at a prompt has no file, but is the user's all the same.
+_TYPED = ("<stdin>", "<ipython")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +152,7 @@ def user_line() -> str:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(("<", *_LIBRARY_ROOTS)) or name == "<stdin>":
+        if name.startswith(_TYPED) or not name.startswith(("<", *_LIBRARY_ROOTS)):
             return f"{Path(name).name}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

@@ -7,19 +7,23 @@ user's Python once, on fake tensors: no arithmetic, no memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.tags import Tagger
+from popple.errors import CaptureError
 
 Bind = Callable[[Sequence[Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
 """Rebuilds the arguments of forward, (args, kwargs), from flat input tensors."""
@@ -97,20 +101,19 @@ def trace_step(request: TraceRequest) -> TracedStep:
     """Trace one micro-batch: forward, and backward if training is asked for."""
     seen = _Seen()
     names = (*request.parameters, *request.buffers)
-    paths = {id(m): path for path, m in request.module.named_modules() if path}
 
     def step(*flat: Tensor) -> list[Tensor | None]:
         state = dict(zip(names, flat, strict=False))
-        return _run_step(request, seen, state, flat[len(names) :], paths)
+        return _run_step(request, seen, state, flat[len(names) :])
 
-    examples = [
+    arguments = [
         *request.parameters.values(),
         *request.buffers.values(),
         *request.inputs,
     ]
-    traced = make_fx(
-        step, tracing_mode="fake", record_module_stack=False, _allow_non_fake_inputs=True
-    )(*[tensor.detach() for tensor in examples])
+    tracer = make_fx(step, tracing_mode="fake", record_module_stack=False)
+    with _without_fake_tensor_log():
+        traced = tracer(*_fakes(arguments))
     return TracedStep(
         graph_module=traced,
         parameters=tuple(request.parameters),
@@ -122,23 +125,46 @@ def trace_step(request: TraceRequest) -> TracedStep:
     )
 
 
+def _fakes(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Fake tensors of the same types, each with memory of its own.
+
+    Tensors that the program did not pass in (constants) are let through.
+    """
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        return [
+            torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
+            for t in tensors
+        ]
+
+
+@contextmanager
+def _without_fake_tensor_log() -> Iterator[None]:
+    """Errors in the user's program are raised; they need not be logged as well."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
 def _run_step(
     request: TraceRequest,
     seen: _Seen,
     state: dict[str, Tensor],
     inputs: Sequence[Tensor],
-    paths: dict[int, str],
 ) -> list[Tensor | None]:
     is_training = request.trainable is not None
     weights = [state[name].requires_grad_() for name in request.trainable or ()]
+    paths = {id(m): path for path, m in request.module.named_modules() if path}
     tagger = Tagger(paths, request.default_block)
     losses = LossMarks()
-    trace = ActiveTrace(tagger, losses)
     with tagger, tagger.watch_modules(), torch.set_grad_enabled(is_training):
         with losses:
-            request.listener(trace)
+            request.listener(ActiveTrace(tagger, losses))
             args, kwargs = request.bind(inputs)
-            seen.example = functional_call(request.module, state, args, kwargs)
+            seen.example = _call(request.module, state, args, kwargs)
         gradients: list[Tensor | None] = []
         if is_training:
             gradients = _differentiate(losses.final_loss(), weights, tagger)
@@ -147,33 +173,45 @@ def _run_step(
     return [*(tensor.detach() for tensor in tensors), *gradients]
 
 
+class _Watched(nn.Module):
+    """Runs a module and refuses to have its parameters and buffers replaced."""
+
+    def __init__(self, module: nn.Module, state: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self._watched = module
+        self._state = state
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module returns."""
+        result = self._watched(*args, **kwargs)
+        for name, tensor in self._state.items():
+            if _attribute(self._watched, name) is not tensor:
+                raise CaptureError(
+                    f"forward assigns or deletes {name}, a parameter or buffer of the "
+                    "model. The new tensor would be lost after the call.",
+                    remedy=f"Write into it, {name}.copy_(...), or use a local name.",
+                )
+        return result
+
+
+def _call(
+    module: nn.Module, state: dict[str, Tensor], args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Call the module with other parameters and buffers than its own."""
+    prefixed = {f"_watched.{name}": tensor for name, tensor in state.items()}
+    return functional_call(_Watched(module, state), prefixed, args, kwargs)
+
+
+def _attribute(module: nn.Module, path: str) -> Any:
+    parent, _, name = path.rpartition(".")
+    return getattr(module.get_submodule(parent), name, None)
+
+
 def _differentiate(
     loss: Tensor, weights: list[Tensor], tagger: Tagger
 ) -> list[Tensor | None]:
     tagger.start_backward()
-    if not weights:
-        return []
+    if not weights or not loss.requires_grad:
+        return [None for _ in weights]
     seed = torch.ones_like(loss)
     return list(torch.autograd.grad(loss, weights, seed, allow_unused=True))
-
-
-def overwritten_arguments(traced: GraphModule) -> list[int]:
-    """Positions of the arguments that running the graph overwrites."""
-    owners = {
-        _storage(node): index
-        for index, node in enumerate(traced.graph.find_nodes(op="placeholder"))
-    }
-    found: set[int] = set()
-    for node in traced.graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        if node.op != "call_function" or schema is None or not schema.is_mutable:
-            continue
-        for argument, declared in zip(node.args, schema.arguments, strict=False):
-            info = declared.alias_info
-            if isinstance(argument, Node) and info is not None and info.is_write:
-                found.add(owners.get(_storage(argument), -1))
-    return sorted(found - {-1})
-
-
-def _storage(node: Node) -> int:
-    return node.meta["val"].untyped_storage()._cdata

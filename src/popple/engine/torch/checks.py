@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -16,8 +17,9 @@ from popple.errors import ArithmeticTrap
 class FloatingPointChecks(TorchDispatchMode):
     """While active, every operator's results are looked at.
 
-    Results that are not finite raise ArithmeticTrap if all operands were: the machine
-    stops where an exception arises, not where it is passed on.
+    An infinite result raises ArithmeticTrap if all operands were finite, a NaN if no
+    operand was one: the machine stops where an exception arises, not where it is
+    passed on.
     """
 
     def __torch_dispatch__(
@@ -28,20 +30,33 @@ class FloatingPointChecks(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one operator and look at its results."""
-        operands_are_finite = _all_finite((args, kwargs))
+        had_nan, had_inf = _found((args, kwargs))
         result = func(*args, **(kwargs or {}))
-        name = str(func)
-        if operands_are_finite and "empty" not in name and not _all_finite(result):
+        if had_nan or _is_uninitialised(func):
+            return result
+        has_nan, has_inf = _found(result)
+        if has_nan or (has_inf and not had_inf):
             raise ArithmeticTrap(
-                f"{name} made an infinite number or a NaN out of finite ones.",
+                f"{func} made {'a NaN' if has_nan else 'an infinite number'}.",
                 remedy="Scale its operands, or switch floating-point exceptions off.",
             )
         return result
 
 
-def _all_finite(values: Any) -> bool:
-    return all(
-        bool(torch.isfinite(leaf).all())
-        for leaf in pytree.tree_leaves(values)
-        if isinstance(leaf, Tensor) and leaf.is_floating_point()
-    )
+def _is_uninitialised(func: Callable[..., Any]) -> bool:
+    """Whether the operator returns memory as it is: `aten.empty_like.default`."""
+    return "empty" in str(func)
+
+
+def _found(values: Any) -> tuple[bool, bool]:
+    """Whether there is a NaN, and an infinite number, among tensors and numbers."""
+    sums = list(_sums_of_magnitudes(pytree.tree_leaves(values)))
+    return any(map(math.isnan, sums)), any(map(math.isinf, sums))
+
+
+def _sums_of_magnitudes(leaves: list[Any]) -> Iterator[float]:
+    for leaf in leaves:
+        if isinstance(leaf, float):
+            yield abs(leaf)
+        elif isinstance(leaf, Tensor) and leaf.is_floating_point():
+            yield float(leaf.abs().sum(dtype=torch.float64))

@@ -8,7 +8,7 @@ else.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,22 +26,30 @@ _BOOKKEEPING = frozenset(
         torch.ops.aten.lift_fresh.default,
     }
 )
+# Writes to its running statistics without saying so in its schema.
+_SILENT_WRITERS = frozenset({torch.ops.aten.native_batch_norm.default})
 
 
 @dataclass(frozen=True)
 class Replay:
     """A step ready to run: takes and returns flat sequences of tensors.
 
-    `shared_outputs` are the results that share memory with an argument and must be
-    copied before anyone else sees them.
+    `shared_outputs` are the results that share memory with an argument or an earlier
+    result; they are copied before anyone else sees them.
     """
 
     function: Callable[..., Sequence[Any]]
     shared_outputs: frozenset[int]
 
-    def __call__(self, arguments: Sequence[Tensor]) -> Sequence[Any]:
-        """Run once; overwrites arguments that the step overwrites."""
-        return self.function(*arguments)
+    def __call__(self, arguments: Sequence[Tensor]) -> list[Any]:
+        """Run once; overwrites arguments that the step overwrites.
+
+        The results share memory with nothing else, not even with each other.
+        """
+        results = list(self.function(*arguments))
+        for index in self.shared_outputs:
+            results[index] = results[index].clone()
+        return results
 
     def with_checks(self) -> Replay:
         """A Replay that stops at the first operator that makes an inf or a NaN."""
@@ -53,14 +61,19 @@ class Replay:
         return Replay(checked, self.shared_outputs)
 
 
-def build_replay(traced: GraphModule) -> Replay:
-    """A Replay of the traced graph, which is left as it is."""
+def build_replay(traced: GraphModule, kept: Iterable[Node] = ()) -> Replay:
+    """A Replay of the traced graph, which is left as it is.
+
+    `kept` are nodes of the graph, arguments or constants, that a run must not change
+    though the graph writes to them: it writes to copies.
+    """
     graph = copy.deepcopy(traced.graph)
     graph.set_codegen(CodeGen())
+    shared = _shared_outputs(graph)
     _drop_bookkeeping(graph)
+    _write_to_copies(graph, {node.name for node in kept})
     graph.eliminate_dead_code(is_impure_node=_has_effect)
-    module = GraphModule(traced, graph)
-    return Replay(module.forward, _shared_outputs(graph))
+    return Replay(GraphModule(traced, graph).forward, shared)
 
 
 def below_autograd() -> Any:
@@ -75,6 +88,20 @@ def _drop_bookkeeping(graph: Graph) -> None:
             graph.erase_node(node)
 
 
+def _write_to_copies(graph: Graph, names: set[str]) -> None:
+    copies: dict[Any, Node] = {}  # several nodes may stand for one constant
+    first_step = next(n for n in graph.nodes if n.op != "placeholder")
+    for node in [n for n in graph.nodes if n.name in names]:
+        users = list(node.users)
+        if node.target not in copies:
+            with graph.inserting_before(first_step):
+                source = node if node.op == "placeholder" else graph.node_copy(node)
+                clone = torch.ops.aten.clone.default
+                copies[node.target] = graph.call_function(clone, (source,))
+        for user in users:
+            user.replace_input_with(node, copies[node.target])
+
+
 def _has_effect(node: Node) -> bool:
     """Whether a node matters though nobody reads it: it writes, or draws numbers.
 
@@ -85,7 +112,8 @@ def _has_effect(node: Node) -> bool:
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
     is_random = torch.Tag.nondeterministic_seeded in node.target.tags
-    return is_random or node.target._schema.is_mutable
+    writes = node.target._schema.is_mutable or node.target in _SILENT_WRITERS
+    return is_random or writes
 
 
 def _shared_outputs(graph: Graph) -> frozenset[int]:

@@ -2,6 +2,8 @@
 
 Weights, buffers and optimiser state are the device's own copies. All replicas hold
 equal weights, so one copy serves them; buffers may differ and can be held per replica.
+Outputs are yielded as micro-batches finish; the update of a group of micro-batches is
+over when the outputs of its last one are yielded.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from torch import Tensor
 
 from popple.engine.torch.replay import Replay, below_autograd
 from popple.engine.torch.update import Slots, UpdateRule, apply_update
+from popple.errors import UsageError
 
 Outputs = list[Tensor]
+Gradients = list[Tensor | None]
 MicroBatches = Iterator[Sequence[Tensor]]
 
 
@@ -28,6 +32,12 @@ class Repetition:
     replicas: int = 1
     processes: int = 1
     is_mean: bool = True
+
+    def __post_init__(self) -> None:
+        counts = ("device_iterations", "accumulation", "replicas", "processes")
+        for name in counts:
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1.")
 
     @property
     def micro_batches_per_update(self) -> int:
@@ -65,7 +75,7 @@ class InferenceEngine:
             state = states[index % len(states)]
             with below_autograd():
                 results = self._step([*state, *batch])
-            yield own_outputs(self._step, results, self._num_outputs)
+            yield results[: self._num_outputs]
 
 
 class TrainingEngine:
@@ -93,55 +103,47 @@ class TrainingEngine:
         repetition = self._repetition
         states = [memory.arguments(r) for r in range(repetition.replicas)]
         group = repetition.accumulation * repetition.replicas
-        total: list[Tensor | None] = []
+        total: Gradients = []
         for index, batch in enumerate(batches):
             position = index % group
             with below_autograd():
                 results = self._step([*states[index % len(states)], *batch])
-                gradients = list(results[self._num_outputs :])
+                gradients = results[self._num_outputs :]
                 if position == 0:
-                    total = _first(gradients) if group > 1 else gradients
+                    total = _owned(gradients) if self._changes_gradients else gradients
                 else:
                     _accumulate(total, gradients)
-            yield own_outputs(self._step, results, self._num_outputs)
-            if position == group - 1:
-                self._update(memory, rule, total)
+                if position == group - 1:
+                    self._update(memory, rule, total)
+            yield results[: self._num_outputs]
 
-    def _update(
-        self, memory: DeviceMemory, rule: UpdateRule, total: list[Tensor | None]
-    ) -> None:
+    @property
+    def _changes_gradients(self) -> bool:
+        return self._repetition.micro_batches_per_update > 1
+
+    def _update(self, memory: DeviceMemory, rule: UpdateRule, total: Gradients) -> None:
         gradients = {
             name: tensor
             for name, tensor in zip(self._trainable, total, strict=True)
             if tensor is not None
         }
         values = list(gradients.values())
-        with below_autograd():
-            if self._reduce is not None:
-                self._reduce(values)
-            count = self._repetition.micro_batches_per_update
-            if self._repetition.is_mean and count > 1:
-                torch._foreach_mul_(values, 1.0 / count)
-            apply_update(rule, memory.weights, gradients, memory.state)
+        if self._reduce is not None:
+            self._reduce(values)
+        if self._repetition.is_mean and self._changes_gradients:
+            share = 1.0 / self._repetition.micro_batches_per_update
+            torch._foreach_mul_(values, share)
+        apply_update(rule, memory.weights, gradients, memory.state)
 
 
-def own_outputs(step: Replay, results: Sequence[Tensor], count: int) -> Outputs:
-    """The outputs among the results, none of them sharing memory with the device."""
-    outputs = list(results[:count])
-    for index in step.shared_outputs:
-        if index < count:
-            outputs[index] = outputs[index].clone()
-    return outputs
-
-
-def _first(gradients: list[Tensor | None]) -> list[Tensor | None]:
-    """Copies to add to: a gradient may be a view of something else."""
+def _owned(gradients: Gradients) -> Gradients:
+    """Copies to write to: a gradient may be a view, or one element repeated."""
     return [
         g if g is None else g.clone(memory_format=torch.contiguous_format)
         for g in gradients
     ]
 
 
-def _accumulate(total: list[Tensor | None], gradients: list[Tensor | None]) -> None:
+def _accumulate(total: Gradients, gradients: Gradients) -> None:
     sums = [t for t in total if t is not None]
     torch._foreach_add_(sums, [g for g in gradients if g is not None])

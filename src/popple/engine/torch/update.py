@@ -9,14 +9,14 @@ parameter name to tensor, made by `initial_state` and overwritten by `apply_upda
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from popple.engine.torch.clip import clip_gradients
-from popple.errors import UsageError
+from popple.errors import UsageError, suggest
 
 Slots = dict[str, dict[str, Tensor]]
 Settings = Mapping[str, float | bool]
@@ -51,7 +51,12 @@ class UpdateRule:
 
     def __post_init__(self) -> None:
         if self.kind not in STATE_SLOTS:
-            raise UsageError(f"there is no optimiser kind {self.kind!r}.")
+            remedy = suggest(self.kind, STATE_SLOTS)
+            raise UsageError(f"there is no optimiser {self.kind!r}.", remedy=remedy)
+        if not self.max_grad_norm > 0:
+            raise UsageError(
+                f"max_grad_norm must be a positive number, not {self.max_grad_norm}."
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,7 +88,8 @@ def apply_update(
 ) -> None:
     """Overwrite weights and state with those after one update."""
     if rule.max_grad_norm != float("inf"):
-        clip_gradients(list(gradients.values()), rule.max_grad_norm)
+        clipped = clip_gradients(list(gradients.values()), rule.max_grad_norm)
+        gradients = dict(zip(gradients, clipped, strict=True))
     formula = _FORMULAS[rule.kind]
     for group in rule.groups:
         names = [name for name in group.names if name in gradients]
@@ -179,8 +185,8 @@ def _lamb(
         weights, moment1, moment2, state["step"], strict=True
     ):
         if settings["bias_correction"]:
-            first = first / (1 - beta1**step)
-            second = second / (1 - beta2**step)
+            first = first / (1 - beta1 ** float(step))
+            second = second / (1 - beta2 ** float(step))
         direction = first / (second.sqrt() + settings["eps"])
         direction += settings["weight_decay"] * weight
         ratio = weight.norm().clamp(max=limit) / direction.norm()
@@ -218,11 +224,11 @@ def _rmsprop(
     torch._foreach_add_(weights, velocity, alpha=-1.0 if is_tf else -rate)
 
 
-def _root(average: Sequence[Tensor], eps: float, *, is_inside: bool) -> list[Tensor]:
+def _root(average: list[Tensor], eps: float, *, is_inside: bool) -> list[Tensor]:
     """sqrt(x + eps) or sqrt(x) + eps."""
     if is_inside:
-        return list(torch._foreach_sqrt(torch._foreach_add(average, eps)))
-    return list(torch._foreach_add(torch._foreach_sqrt(average), eps))
+        return list(torch._foreach_sqrt(list(torch._foreach_add(average, eps))))
+    return list(torch._foreach_add(list(torch._foreach_sqrt(average)), eps))
 
 
 _FORMULAS: dict[str, Callable[..., None]] = {

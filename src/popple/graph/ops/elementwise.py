@@ -1,4 +1,4 @@
-"""Element by element: unary, binary with broadcasting, ternary, activation gradients."""
+"""Element by element: one, two or three operands, and gradients of activations."""
 
 from popple.graph.opdef import OpDef, broadcasts, same_shape
 

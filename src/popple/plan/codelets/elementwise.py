@@ -134,10 +134,15 @@ def scalar_cycles(rate: Rate, dtype: DType, num_elements: int, num_workers: int)
 def vector_outer_cycles(
     num_rows: int, num_columns: int, dtype: DType, num_workers: int
 ) -> int:
-    """BroadcastVectorOuter: rows dealt to workers, 7 each, 2 per word of columns."""
+    """BroadcastVectorOuter: 2 per word, rows or the columns of each row dealt out.
+
+    A worker spends 7 cycles on a row of its own, 25 on its part of a shared row.
+    """
     rows = ceil_div(num_rows, num_workers)
     words = ceil_div(num_columns, num_lanes(dtype))
-    return 11 + num_workers * (15 + rows * (7 + 2 * words))
+    by_row = rows * (7 + 2 * words)
+    by_column = num_rows * (25 + 2 * ceil_div(words, num_workers))
+    return 11 + num_workers * (15 + min(by_row, by_column))
 
 
 def activation_grad_cycles(

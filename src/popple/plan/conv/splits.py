@@ -107,9 +107,13 @@ def product_of(factors: Sequence[Ints]) -> Ints:
 
 
 def distinct_splits(size: int, limit: int) -> Ints:
-    """Numbers of parts up to `limit` that no smaller number equals in largest part."""
-    parts = np.arange(1, min(size, limit) + 1, dtype=np.int64)
-    return np.unique(ceil_of(size, ceil_of(size, parts)))
+    """Numbers of parts up to `limit` that no smaller number equals in largest part.
+
+    There are about two square roots of `size` of them: few parts, or parts of few.
+    """
+    few = np.arange(1, math.isqrt(size) + 2, dtype=np.int64)
+    parts = np.unique(ceil_of(size, np.concatenate((few, ceil_of(size, few)))))
+    return parts[parts <= limit]
 
 
 def thin(values: Ints, max_count: int) -> Ints:

@@ -2,49 +2,106 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+
+from torch.fx import Node
 
 from popple.capture.torch.aten.forms import Lowering
 from popple.capture.torch.builder import NodeContext
 from popple.graph import TensorType
 
 
-def _scores_type(context: NodeContext, query: Any, key: Any) -> TensorType:
-    left, right = context.type_of(query), context.type_of(key)
-    return TensorType(left.dtype, (*left.shape[:-1], right.shape[-2]))
+@dataclass(frozen=True)
+class _Attention:
+    """Operands of one attention: names of values of shape [..., tokens, width].
+
+    Keys and values that several heads share are repeated to the queries' heads.
+    """
+
+    context: NodeContext
+    query: str
+    key: str
+    value: str
+    mask: Node | None
+
+    def type_of(self, name: str) -> TensorType:
+        return self.context.builder.values[name].type
+
+    @property
+    def scores(self) -> TensorType:
+        """Type of the products of queries and keys."""
+        query, key = self.type_of(self.query), self.type_of(self.key)
+        return TensorType(query.dtype, (*query.shape[:-1], key.shape[-2]))
+
+    @property
+    def dim(self) -> dict[str, int]:
+        """The dimension that softmax runs over."""
+        return {"dim": len(self.scores.shape) - 1}
+
+    def emit(self, kind: str, inputs: list[str], result: TensorType, part: str) -> str:
+        attrs = self.dim if "softmax" in kind else None
+        (name,) = self.context.emit(
+            kind, inputs, [result], suffix=f".{part}", attrs=attrs
+        )
+        return name
+
+    def turned(self, name: str, part: str) -> str:
+        """The last two dimensions exchanged, a view."""
+        *batch, rows, cols = self.type_of(name).shape
+        result = TensorType(self.type_of(name).dtype, (*batch, cols, rows))
+        order = (*range(len(batch)), len(batch) + 1, len(batch))
+        (view,) = self.context.emit(
+            "permute",
+            [name],
+            [result],
+            suffix=f".{part}",
+            storage=name,
+            attrs={"order": order},
+        )
+        return view
+
+    def weights(self) -> str:
+        """softmax(q k' / sqrt(d) + mask)."""
+        scores = self.scores
+        sources = [self.query, self.turned(self.key, "key")]
+        found = self.emit("matmul", sources, scores, "scores")
+        found = self.emit("mul", [found], scores, "scale")
+        if self.mask is not None:
+            mask = self.context.builder.name_of(self.mask)
+            found = self.emit("add", [found, mask], scores, "mask")
+        return self.emit("softmax", [found], scores, "softmax")
 
 
-def _transposed(context: NodeContext, source: Any, suffix: str) -> str:
-    """The source with its last two dimensions exchanged, a view."""
-    if isinstance(source, str):
-        name, kind = source, context.builder.values[source].type
-    else:
-        name, kind = context.builder.name_of(source), context.type_of(source)
-    *batch, rows, cols = kind.shape
-    result = TensorType(kind.dtype, (*batch, cols, rows))
-    order = (*range(len(batch)), len(batch) + 1, len(batch))
-    return context.emit(
-        "permute", [name], [result], suffix=suffix, storage=name, order=order
-    )[0]
+def _attention(context: NodeContext, first: int) -> _Attention:
+    """The attention whose query is argument number `first`."""
+    query, key, value = context.args[first : first + 3]
+    heads = context.type_of(query).shape[:-2]
+    return _Attention(
+        context,
+        context.builder.name_of(query),
+        _repeated(context, key, heads, "keys"),
+        _repeated(context, value, heads, "values"),
+        context.node.kwargs.get("attn_mask"),  # pyright: ignore[reportArgumentType]
+    )
+
+
+def _repeated(
+    context: NodeContext, source: Node, heads: tuple[int, ...], part: str
+) -> str:
+    kind = context.type_of(source)
+    if kind.shape[:-2] == heads:
+        return context.builder.name_of(source)
+    result = TensorType(kind.dtype, (*heads, *kind.shape[-2:]))
+    return context.emit("tile", [source], [result], suffix=f".{part}")[0]
 
 
 def lower_attention(context: NodeContext) -> None:
-    """softmax(q k' / sqrt(d) + mask) v; the mask is added if there is one."""
-    query, key, value = context.args[:3]
-    mask = context.node.kwargs.get("attn_mask")
-    scores = _scores_type(context, query, key)
-    turned = _transposed(context, key, ".key")
-    (product,) = context.emit("matmul", [query, turned], [scores], suffix=".scores")
-    (scaled,) = context.emit("mul", [product], [scores], suffix=".scale")
-    if mask is not None:
-        (scaled,) = context.emit("add", [scaled, mask], [scores], suffix=".mask")
-    dim = len(scores.shape) - 1
-    (weights,) = context.emit(
-        "softmax", [scaled], [scores], suffix=".softmax", dim=dim
-    )
+    """softmax(q k' / sqrt(d) + mask) v."""
+    attention = _attention(context, 0)
+    weights = attention.weights()
     results = context.result_types()
-    (out,) = context.emit("matmul", [weights, value], results[:1])
-    # The other results (log-sum-exp, random state) exist for the fused backward only.
+    (out,) = context.emit("matmul", [weights, attention.value], results[:1])
+    # The logarithm of the sum exists for the fused backward operator only.
     extra = [
         context.emit("fill", [], [kind], suffix=f".state{index}")[0]
         for index, kind in enumerate(results[1:])
@@ -54,33 +111,43 @@ def lower_attention(context: NodeContext) -> None:
 
 def lower_attention_backward(context: NodeContext) -> None:
     """Gradients of q, k, v, recomputing the attention weights as fused kernels do."""
-    gradient, query, key, value = context.args[:4]
-    scores = _scores_type(context, query, key)
-    turned_key = _transposed(context, key, ".key")
-    turned_value = _transposed(context, value, ".value")
-    dim = len(scores.shape) - 1
-    (product,) = context.emit("matmul", [query, turned_key], [scores], suffix=".scores")
-    (weights,) = context.emit(
-        "softmax", [product], [scores], suffix=".softmax", dim=dim
+    own = _attention(context, 1)
+    gradient = context.builder.name_of(context.args[0])
+    weights, scores = own.weights(), own.scores
+    query, key, value = (own.type_of(n) for n in (own.query, own.key, own.value))
+    sources = [own.turned(weights, "weights"), gradient]
+    d_value = own.emit("matmul", sources, value, "dvalue")
+    sources = [gradient, own.turned(own.value, "value")]
+    d_weights = own.emit("matmul", sources, scores, "dweights")
+    d_scores = own.emit("softmax_grad", [d_weights, weights], scores, "dsoftmax")
+    d_scores = own.emit("mul", [d_scores], scores, "dscale")
+    d_query = own.emit("matmul", [d_scores, own.key], query, "dquery")
+    sources = [own.turned(d_scores, "dscores"), own.query]
+    d_key = own.emit("matmul", sources, key, "dkey")
+    names = [d_query, _summed(own, d_key, 1), _summed(own, d_value, 2)]
+    context.finish_all(names)
+
+
+def _summed(own: _Attention, gradient: str, index: int) -> str:
+    """The gradient added up over the heads that shared a key or value."""
+    wanted = own.context.result_types()[index]
+    found = own.type_of(gradient)
+    if found.shape == wanted.shape:
+        return gradient
+    times = found.num_elements // wanted.num_elements
+    groups = (*wanted.shape[:-2], times, *wanted.shape[-2:])
+    grouped = TensorType(found.dtype, groups)
+    (view,) = own.context.emit(
+        "reshape", [gradient], [grouped], suffix=f".groups{index}", storage=gradient
     )
-    turned_weights = _transposed(context, weights, ".weights")
-    value_type, key_type = context.type_of(value), context.type_of(key)
-    (d_value,) = context.emit(
-        "matmul", [turned_weights, gradient], [value_type], suffix=".dv"
+    (name,) = own.context.emit(
+        "reduce_sum",
+        [view],
+        [wanted],
+        suffix=f".sum{index}",
+        attrs={"dims": (len(groups) - 3,)},
     )
-    (d_weights,) = context.emit(
-        "matmul", [gradient, turned_value], [scores], suffix=".dweights"
-    )
-    (d_scores,) = context.emit(
-        "softmax_grad", [d_weights, weights], [scores], suffix=".dscores", dim=dim
-    )
-    query_type = context.type_of(query)
-    (d_query,) = context.emit("matmul", [d_scores, key], [query_type], suffix=".dq")
-    turned_scores = _transposed(context, d_scores, ".turned")
-    (d_key,) = context.emit(
-        "matmul", [turned_scores, query], [key_type], suffix=".dk"
-    )
-    context.finish_all([d_query, d_key, d_value])
+    return name
 
 
 LOWERINGS: dict[str, Lowering] = {
@@ -88,6 +155,4 @@ LOWERINGS: dict[str, Lowering] = {
     "aten._scaled_dot_product_flash_attention_for_cpu_backward": (
         lower_attention_backward
     ),
-    "aten._scaled_dot_product_flash_attention": lower_attention,
-    "aten._scaled_dot_product_efficient_attention": lower_attention,
 }

@@ -10,7 +10,7 @@ from popple.graph import Attr, TensorType
 
 
 def _attrs(arguments: tuple[Any, ...]) -> dict[str, Attr]:
-    """Attributes from (stride, padding, dilation, transposed, output padding, groups)."""
+    """From (stride, padding, dilation, transposed, output padding, groups)."""
     stride, padding, dilation, _, _, groups = arguments
     return {
         "stride": tuple(stride),
@@ -27,7 +27,7 @@ def lower_convolution(context: NodeContext) -> None:
     kind = "conv_input_grad" if context.args[6] else "conv"
     result = context.result_types()
     suffix = ".product" if bias is not None else ""
-    names = context.emit(kind, [field, kernel], result, suffix=suffix, **attrs)
+    names = context.emit(kind, [field, kernel], result, suffix=suffix, attrs=attrs)
     if bias is not None:
         channels = _channelwise(context, bias, len(result[0].shape))
         names = context.emit("add", [names[0], channels], result)
@@ -39,9 +39,7 @@ def _channelwise(context: NodeContext, bias: Any, rank: int) -> str:
     kind = context.type_of(bias)
     shaped = TensorType(kind.dtype, (*kind.shape, *(1,) * (rank - 2)))
     name = context.builder.name_of(bias)
-    (result,) = context.emit(
-        "reshape", [bias], [shaped], suffix=".bias", storage=name
-    )
+    (result,) = context.emit("reshape", [bias], [shaped], suffix=".bias", storage=name)
     return result
 
 
@@ -56,12 +54,12 @@ def lower_convolution_backward(context: NodeContext) -> None:
         kind = "conv" if is_transposed else "conv_input_grad"
         types = [context.type_of(field)]
         sources = [gradient, kernel]
-        (names[0],) = context.emit(kind, sources, types, suffix=".field", **attrs)
+        (names[0],) = context.emit(kind, sources, types, suffix=".field", attrs=attrs)
     if results[1] is not None:
         types = [context.type_of(kernel)]
         pair = [field, gradient] if is_transposed else [gradient, field]
         names[1] = context.emit(
-            "conv_weight_grad", pair, types, suffix=".kernel", **attrs
+            "conv_weight_grad", pair, types, suffix=".kernel", attrs=attrs
         )[0]
     if results[2] is not None:
         names[2] = _bias_gradient(context, gradient)
@@ -73,7 +71,7 @@ def _bias_gradient(context: NodeContext, gradient: Any) -> str:
     dims = (0, *range(2, len(kind.shape)))
     channels = TensorType(kind.dtype, (kind.shape[1],))
     (name,) = context.emit(
-        "reduce_sum", [gradient], [channels], suffix=".bias", dims=dims
+        "reduce_sum", [gradient], [channels], suffix=".bias", attrs={"dims": dims}
     )
     return name
 

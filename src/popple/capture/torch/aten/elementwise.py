@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch.fx import Node
+
 from popple.capture.torch.aten.forms import Lowering, emit_one, one_op, same_value
 from popple.capture.torch.builder import NodeContext
 
@@ -17,7 +19,6 @@ _KINDS = {
     "sqrt": "sqrt",
     "rsqrt": "rsqrt",
     "reciprocal": "reciprocal",
-    "square": "square",
     "sign": "sign",
     "sgn": "sign",
     "round": "round",
@@ -30,16 +31,13 @@ _KINDS = {
     "erf": "erf",
     "tanh": "tanh",
     "sigmoid": "sigmoid",
-    "log_sigmoid_forward": "softplus",
     "relu": "relu",
-    "relu6": "hardtanh",
     "gelu": "gelu",
     "silu": "silu",
     "mish": "silu",
     "leaky_relu": "leaky_relu",
     "elu": "elu",
     "celu": "elu",
-    "selu": "elu",
     "softplus": "softplus",
     "hardtanh": "hardtanh",
     "hardsigmoid": "hardsigmoid",
@@ -49,16 +47,11 @@ _KINDS = {
     "bitwise_not": "bitwise_not",
     "isnan": "is_nan",
     "isinf": "is_nan",
-    "isfinite": "is_finite",
-    "clamp": "clamp",
-    "clamp_min": "clamp",
-    "clamp_max": "clamp",
     "add": "add",
     "sub": "sub",
     "rsub": "sub",
     "mul": "mul",
     "div": "div",
-    "true_divide": "div",
     "floor_divide": "div",
     "remainder": "remainder",
     "fmod": "remainder",
@@ -79,9 +72,6 @@ _KINDS = {
     "bitwise_xor": "bitwise_xor",
     "bitwise_left_shift": "shift_left",
     "bitwise_right_shift": "shift_right",
-    "__and__": "bitwise_and",
-    "__or__": "bitwise_or",
-    "__xor__": "bitwise_xor",
     "where": "select",
     "masked_fill": "select",
     "addcmul": "fused_multiply_add",
@@ -90,10 +80,8 @@ _KINDS = {
     "threshold_backward": "relu_grad",
     "tanh_backward": "tanh_grad",
     "sigmoid_backward": "sigmoid_grad",
-    "log_sigmoid_backward": "softplus_grad",
     "gelu_backward": "gelu_grad",
     "silu_backward": "silu_grad",
-    "mish_backward": "silu_grad",
     "leaky_relu_backward": "leaky_relu_grad",
     "elu_backward": "elu_grad",
     "softplus_backward": "softplus_grad",
@@ -110,7 +98,33 @@ def lower_pow(context: NodeContext) -> None:
     kind = "pow"
     if isinstance(exponent := context.arg(1), (int, float)):
         kind = _POWERS.get(exponent, "pow")
-    emit_one(context, kind, {})
+    emit_one(context, kind)
+
+
+def lower_clamp(context: NodeContext) -> None:
+    """Bounds that are tensors are compared one after the other."""
+    source, *bounds = context.inputs()
+    if not bounds:
+        emit_one(context, "clamp")
+        return
+    found: Node | str = source
+    for bound in bounds[:-1]:
+        types = context.result_types()
+        (found,) = context.emit("maximum", [found, bound], types, suffix=".low")
+    emit_one(context, "minimum", sources=[found, bounds[-1]])
+
+
+def lower_log_sigmoid(context: NodeContext) -> None:
+    """The second result is scratch memory of PyTorch's kernel."""
+    result, scratch = context.result_types()
+    names = context.emit("softplus", context.inputs(), [result])
+    names += context.emit("fill", [], [scratch], suffix=".scratch")
+    context.finish_all(names)
+
+
+def lower_log_sigmoid_gradient(context: NodeContext) -> None:
+    """From the output gradient and the input."""
+    emit_one(context, "softplus_grad", sources=context.inputs()[:2])
 
 
 def lower_convert(context: NodeContext) -> None:
@@ -119,12 +133,17 @@ def lower_convert(context: NodeContext) -> None:
     if context.type_of(source).dtype is context.result_types()[0].dtype:
         same_value(context)
         return
-    emit_one(context, "cast", {})
+    emit_one(context, "cast")
 
 
 LOWERINGS: dict[str, Lowering] = {
     **{f"aten.{name}": one_op(kind) for name, kind in _KINDS.items()},
     "aten.pow": lower_pow,
+    "aten.clamp": lower_clamp,
+    "aten.clamp_min": lower_clamp,
+    "aten.clamp_max": lower_clamp,
+    "aten.log_sigmoid_forward": lower_log_sigmoid,
+    "aten.log_sigmoid_backward": lower_log_sigmoid_gradient,
     "aten._to_copy": lower_convert,
     "prims.convert_element_type": lower_convert,
 }

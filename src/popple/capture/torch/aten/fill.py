@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from popple.capture.torch.aten.forms import Lowering, is_in_place, emit_one
+from popple.capture.torch.aten.forms import Lowering, emit_one
 from popple.capture.torch.builder import NodeContext
 
 _FILLS = (
@@ -29,15 +29,13 @@ _FILLS = (
 
 def lower_fill(context: NodeContext) -> None:
     """A constant tensor; the in-place form overwrites its argument."""
-    if is_in_place(context):
-        emit_one(context, "fill", {})
-        return
-    context.finish_all(context.emit("fill", [], context.result_types()))
+    sources = context.inputs()[:1] if context.is_in_place else []
+    emit_one(context, "fill", sources=sources)
 
 
 def lower_iota(context: NodeContext) -> None:
     """Numbers in equal steps."""
-    context.finish_all(context.emit("iota", [], context.result_types()))
+    emit_one(context, "iota", sources=[])
 
 
 LOWERINGS: dict[str, Lowering] = {

@@ -1,20 +1,16 @@
-"""The forms most lowerings take: one op for one operator, a view, a chain."""
+"""The forms most lowerings take: one op for one operator, or a view."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+
+from torch.fx import Node
 
 from popple.capture.torch.builder import NodeContext
 from popple.graph import Attr, TensorType
 
 Lowering = Callable[[NodeContext], None]
 AttrsOf = Callable[[NodeContext], dict[str, Attr]]
-
-
-def is_in_place(context: NodeContext) -> bool:
-    """Whether the operator overwrites its first argument: `aten.add_.Tensor`."""
-    name = context.operator.split(".")[1]
-    return name.endswith("_") and not name.endswith("__")
 
 
 def no_attrs(_: NodeContext) -> dict[str, Attr]:
@@ -31,17 +27,25 @@ def one_op(kind: str, attrs_of: AttrsOf = no_attrs) -> Lowering:
     return lower
 
 
-def emit_one(context: NodeContext, kind: str, attrs: dict[str, Attr]) -> None:
-    """Emit one op for the node; an in-place one shares memory and takes over."""
-    sources = context.inputs()
+def emit_one(
+    context: NodeContext,
+    kind: str,
+    attrs: Mapping[str, Attr] | None = None,
+    sources: Sequence[Node | str] | None = None,
+) -> None:
+    """Emit one op for the node; an in-place one shares memory and takes over.
+
+    `sources` are the op's inputs where they are not all tensor arguments.
+    """
+    sources = context.inputs() if sources is None else sources
     types = context.result_types()
-    if is_in_place(context) and sources:
-        target = sources[0]
+    target = context.arg(0)
+    if context.is_in_place and isinstance(target, Node):
         storage = context.builder.name_of(target)
-        names = context.emit(kind, sources, types, storage=storage, **attrs)
+        names = context.emit(kind, sources, types, storage=storage, attrs=attrs)
         context.builder.bind(target, names[0])
     else:
-        names = context.emit(kind, sources, types, **attrs)
+        names = context.emit(kind, sources, types, attrs=attrs)
     context.finish_all(names)
 
 
@@ -53,8 +57,10 @@ def view(kind: str, attrs_of: AttrsOf = no_attrs) -> Lowering:
         name = context.builder.name_of(source)
         attrs = attrs_of(context)
         results = [
-            context.emit(kind, [source], [kind_of], suffix=suffix, storage=name, **attrs)
-            for suffix, kind_of in _suffixed(context)
+            context.emit(
+                kind, [source], [shown], suffix=suffix, storage=name, attrs=attrs
+            )
+            for suffix, shown in _suffixed(context)
         ]
         context.finish_all([names[0] for names in results])
 

@@ -32,5 +32,4 @@ LOWERINGS: dict[str, Lowering] = {
     "aten.scatter_add": one_op("scatter_add"),
     "aten.scatter_reduce": one_op("scatter_add"),
     "aten.index_add": one_op("scatter_add"),
-    "aten.one_hot": one_op("one_hot"),
 }

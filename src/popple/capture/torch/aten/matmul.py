@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from popple.capture.torch.aten.forms import Lowering, one_op
+from popple.capture.torch.aten.forms import Lowering, emit_one, one_op
 from popple.capture.torch.builder import NodeContext
 from popple.graph import TensorType
 
@@ -12,7 +12,7 @@ def lower_add_product(context: NodeContext) -> None:
     addend, left, right = context.args[:3]
     kind = context.result_types()
     (product,) = context.emit("matmul", [left, right], kind, suffix=".product")
-    context.finish_all(context.emit("add", [product, addend], kind))
+    emit_one(context, "add", sources=[product, addend])
 
 
 def lower_matrix_vector(context: NodeContext) -> None:

@@ -34,7 +34,7 @@ def _max_pool(rank: int) -> dict[str, Lowering]:
         values, indices = context.result_types()
         attrs = attrs_of(context)
         source = context.inputs()[0]
-        names = context.emit("max_pool", [source], [values], **attrs)
+        names = context.emit("max_pool", [source], [values], attrs=attrs)
         names += context.emit("fill", [], [indices], suffix=".indices")
         context.finish_all(names)
 
@@ -43,7 +43,7 @@ def _max_pool(rank: int) -> dict[str, Lowering]:
         attrs = _kernel_at(2, rank)(context)
         types = context.result_types()
         context.finish_all(
-            context.emit("max_pool_grad", [gradient, source], types, **attrs)
+            context.emit("max_pool_grad", [gradient, source], types, attrs=attrs)
         )
 
     name = f"aten.max_pool{rank}d_with_indices"
@@ -53,7 +53,6 @@ def _max_pool(rank: int) -> dict[str, Lowering]:
 LOWERINGS: dict[str, Lowering] = {
     **_max_pool(2),
     **_max_pool(3),
-    "aten.avg_pool1d": one_op("avg_pool", _kernel_at(1, 1)),
     "aten.avg_pool2d": one_op("avg_pool", _kernel_at(1, 2)),
     "aten.avg_pool3d": one_op("avg_pool", _kernel_at(1, 3)),
     "aten.avg_pool2d_backward": one_op("avg_pool_grad", _kernel_at(2, 2)),

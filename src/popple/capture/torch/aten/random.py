@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from popple.capture.torch.aten.forms import Lowering, one_op
+from popple.capture.torch.aten.forms import Lowering, emit_one, one_op
+from popple.capture.torch.builder import NodeContext
 
 _KINDS = {
     "rand": "uniform",
@@ -10,7 +11,6 @@ _KINDS = {
     "uniform": "uniform",
     "randn": "normal",
     "randn_like": "normal",
-    "normal": "normal",
     "bernoulli": "bernoulli",
     "randint": "random_integers",
     "randint_like": "random_integers",
@@ -19,6 +19,13 @@ _KINDS = {
     "native_dropout": "dropout",
 }
 
+
+def lower_normal(context: NodeContext) -> None:
+    """Normal numbers; tensors of means and deviations cost no more than numbers."""
+    emit_one(context, "normal", sources=context.inputs()[:1])
+
+
 LOWERINGS: dict[str, Lowering] = {
-    f"aten.{name}": one_op(kind) for name, kind in _KINDS.items()
+    **{f"aten.{name}": one_op(kind) for name, kind in _KINDS.items()},
+    "aten.normal": lower_normal,
 }

@@ -51,10 +51,10 @@ def lower_extreme(context: NodeContext) -> None:
     rank = len(context.type_of(source).shape)
     dims = reduced_dims(context.arg(1), rank)
     types = context.result_types()
-    names = context.emit(f"reduce_{name}", [source], types[:1], dims=dims)
+    names = context.emit(f"reduce_{name}", [source], types[:1], attrs={"dims": dims})
     if len(types) == 2:
         names += context.emit(
-            f"arg_{name}", [source], types[1:], suffix=".indices", dims=dims
+            f"arg_{name}", [source], types[1:], suffix=".indices", attrs={"dims": dims}
         )
     context.finish_all(names)
 
@@ -66,8 +66,10 @@ def lower_var_mean(context: NodeContext) -> None:
     dims = reduced_dims(context.arg(1), rank)
     variance, mean = context.result_types()
     names = [
-        *context.emit("reduce_variance", [source], [variance], dims=dims),
-        *context.emit("reduce_mean", [source], [mean], suffix=".mean", dims=dims),
+        *context.emit("reduce_variance", [source], [variance], attrs={"dims": dims}),
+        *context.emit(
+            "reduce_mean", [source], [mean], suffix=".mean", attrs={"dims": dims}
+        ),
     ]
     context.finish_all(names)
 

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from popple.capture.torch.aten.forms import AttrsOf, Lowering, one_op, same_value, view
+from popple.capture.torch.aten.forms import (
+    AttrsOf,
+    Lowering,
+    emit_one,
+    lower_generic,
+    one_op,
+    same_value,
+    view,
+)
 from popple.capture.torch.builder import NodeContext
 from popple.graph import Attr
 
 _RESHAPES = (
     "view",
     "_unsafe_view",
-    "reshape",
     "_reshape_alias",
     "unsqueeze",
     "squeeze",
-    "flatten",
     "view_as_real",
     "view_as_complex",
 )
-_SLICES = (
-    "slice",
-    "select",
-    "narrow",
+_SPLITS = (
     "split",
     "split_with_sizes",
     "unsafe_split",
     "unsafe_split_with_sizes",
-    "chunk",
     "unbind",
-    "as_strided",
-    "unfold",
 )
-_COPIES = ("clone", "contiguous", "lift_fresh_copy", "copy", "im2col", "col2im")
-_SAME = ("alias", "detach", "lift_fresh", "lift", "_conj", "resolve_conj")
+_COPIES = (
+    "clone",
+    "lift_fresh_copy",
+    "im2col",
+    "col2im",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+)
+_SAME = ("alias", "detach", "lift_fresh", "lift", "_conj")
 
 
 def _permute_order(context: NodeContext) -> dict[str, Attr]:
@@ -56,19 +63,61 @@ def _dim_at(index: int, default: int = 0) -> AttrsOf:
     return attrs
 
 
+def _slice_place(context: NodeContext) -> dict[str, Attr]:
+    """Where a slice begins: `dim` and `start` of aten.slice and aten.select."""
+    shape = context.type_of(context.inputs()[0]).shape
+    dim = int(context.arg(1, 0)) % max(len(shape), 1)
+    start = int(context.arg(2) or 0)
+    size = shape[dim] if shape else 1
+    return {"dim": dim, "start": min(max(start + size * (start < 0), 0), size)}
+
+
+def lower_split(context: NodeContext) -> None:
+    """Parts that follow one another along a dimension."""
+    source = context.inputs()[0]
+    shape = context.type_of(source).shape
+    is_unbind = context.operator.startswith("aten.unbind")
+    dim = int(context.arg(1 if is_unbind else 2, 0)) % len(shape)
+    name = context.builder.name_of(source)
+    names: list[str] = []
+    start = 0
+    for index, kind in enumerate(context.result_types()):
+        names += context.emit(
+            "slice",
+            [source],
+            [kind],
+            suffix=f".{index}",
+            storage=name,
+            attrs={"dim": dim, "start": start},
+        )
+        start += 1 if is_unbind else kind.shape[dim]
+    context.finish_all(names)
+
+
+_reshape = view("reshape")
+
+
+def lower_reshape(context: NodeContext) -> None:
+    """A view, unless it cuts elements into smaller ones: `x.view(torch.uint8)`."""
+    source, result = context.type_of(context.inputs()[0]), context.result_types()[0]
+    if source.num_elements == result.num_elements:
+        _reshape(context)
+    else:
+        lower_generic(context)
+
+
 def lower_overwrite(context: NodeContext) -> None:
     """`a.copy_(b)`: the elements of b in the memory of a."""
-    target, source = context.args[:2]
-    storage = context.builder.name_of(target)
-    kind = context.type_of(target)
-    (name,) = context.emit("update_slice", [target, source], [kind], storage=storage)
-    context.builder.bind(target, name)
-    context.finish(name)
+    emit_one(context, "update_slice", sources=context.args[:2])
 
 
 LOWERINGS: dict[str, Lowering] = {
-    **{f"aten.{name}": view("reshape") for name in _RESHAPES},
-    **{f"aten.{name}": view("slice") for name in _SLICES},
+    **{f"aten.{name}": lower_reshape for name in _RESHAPES},
+    **{f"aten.{name}": lower_split for name in _SPLITS},
+    "aten.slice": view("slice", _slice_place),
+    "aten.select": view("slice", _slice_place),
+    "aten.as_strided": view("slice"),
+    "aten.unfold": view("slice"),
     **{f"aten.{name}": one_op("copy") for name in _COPIES},
     **{f"aten.{name}": same_value for name in _SAME},
     "aten.permute": view("permute", _permute_order),

@@ -1,0 +1,35 @@
+"""Which outputs of a traced step are the same in every run."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from popple.capture.torch.overwrites import storage_of, written_storages
+from popple.capture.torch.trace import TracedStep
+
+
+def constant_outputs(step: TracedStep) -> frozenset[int]:
+    """Numbers of the outputs that depend on nothing but the program's text."""
+    variable = _find_variable(step.graph_module)
+    results = step.graph_module.graph.output_node().args[0]
+    assert isinstance(results, (list, tuple))
+    outputs = enumerate(results[: step.num_outputs])
+    return frozenset(number for number, node in outputs if node not in variable)
+
+
+def is_random(node: Node) -> bool:
+    """Whether a node draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def _find_variable(traced: GraphModule) -> set[Node]:
+    """Nodes that depend on an argument, on chance, or on memory written to."""
+    written = written_storages(traced)
+    variable: set[Node] = set()
+    for node in traced.graph.nodes:
+        reads = not variable.isdisjoint(node.all_input_nodes)
+        is_given = node.op == "placeholder" or storage_of(node) in written
+        if reads or is_given or is_random(node):
+            variable.add(node)
+    return variable
