@@ -9,7 +9,8 @@
     |- ProgramError      a Program breaks a rule of `program.verify`
     |- ReportError       a report is missing, corrupt or of an unknown format
     |- ArithmeticTrap    an operator overflowed or made a NaN, and that was to stop it
-    |- DeviceError       a device does not exist or is held by someone else
+    |- DeviceError       a device does not exist or cannot be held
+    |   `- DeviceBusyError   someone else holds it
     `- UsageError        a command line or an option makes no sense
 
 A message says what is wrong, `where` says where (the user's line or the full
@@ -70,7 +71,11 @@ class ArithmeticTrap(PoppleError):
 
 
 class DeviceError(PoppleError):
-    """A device does not exist or is held by someone else."""
+    """A device does not exist or cannot be held."""
+
+
+class DeviceBusyError(DeviceError):
+    """Someone else holds the device: it may be free later."""
 
 
 class UsageError(PoppleError):

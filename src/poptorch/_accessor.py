@@ -7,6 +7,7 @@ gives their slots back one step later.
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import pickle
 import tempfile
 from collections.abc import Iterator
@@ -188,7 +189,12 @@ class AsynchronousDataAccessor:
         self._dataset = dataset
         self.rebatched_size = rebatched_size
         config = FetchConfig(
-            dataset, buffer_size, rebatched_size, load_indefinitely, early_preload
+            dataset,
+            buffer_size,
+            rebatched_size,
+            load_indefinitely,
+            early_preload,
+            start_method=multiprocessing.get_start_method(allow_none=True),
         )
         self._worker = AsynchronousWorker(config, sharing_strategy)
         # Before multiprocessing's own exit code, which waits for the process.

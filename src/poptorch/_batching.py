@@ -113,13 +113,17 @@ class BatchPlan:
 
 @dataclass(frozen=True)
 class OutputPlan:
-    """Which micro-batches' outputs a call returns, for `mode`."""
+    """Which micro-batches' outputs a call returns, for `mode`.
+
+    A call must hold whole return periods, unless `may_be_short`.
+    """
 
     mode: OutputMode
     device_iterations: int = 1
     gradient_accumulation: int = 1
     replication_factor: int = 1
     return_period: int = 1
+    may_be_short: bool = False
 
     def __post_init__(self) -> None:
         _check_positive(
@@ -130,7 +134,7 @@ class OutputPlan:
         )
         if self.mode == OutputMode.Default:
             raise ValueError("the default mode must be resolved to All or Final first")
-        if self.mode == OutputMode.EveryN and self.device_iterations % self.period:
+        if not self.may_be_short and self.device_iterations % self.period:
             raise Error(
                 f"OutputMode.EveryN returns every {self.return_period}-th iteration, "
                 f"but deviceIterations ({self.device_iterations}) is not a multiple of "
@@ -152,7 +156,7 @@ class OutputPlan:
         """k: how many micro-batches' worth of output a call returns."""
         if self.mode in (OutputMode.Final, OutputMode.Sum):
             return self.replication_factor
-        return self.num_steps * self.replication_factor // self.period
+        return self.num_steps // self.period * self.replication_factor
 
     def is_returned(self, place: MicroBatch) -> bool:
         """Whether the output at `place` is part of the result."""

@@ -21,6 +21,7 @@ from popple.capture.torch import (
     TracedStep,
     TraceRequest,
     constant_outputs,
+    expose,
     find_overwritten,
     is_random,
     lower_step,
@@ -31,12 +32,16 @@ from popple.errors import CaptureError
 from popple.graph import Phase
 
 from ._args import BoundArgs
+from ._backend import Backend
 from ._batching import BatchPlan
 from ._blocks import active_trace
 from ._errors import Error
+from ._extensions import extended_tracing
 from ._strategies import _IExecutionStrategy
 from ._structure import flatten_tensors
-from ._trace import BlockPlaces, place_of, tracing
+from ._tensor_names import NamedOp, name_tensors, named_ops
+from ._trace import FIRST_PLACE, BlockPlaces, place_of, tracing
+from ._trace_rules import trace_rules
 
 __all__ = ["CompileRequest", "CompiledStep", "compile_step", "to_device_type"]
 
@@ -55,7 +60,11 @@ def to_device_type(tensor: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """A module to compile for these arguments; `trainable` is None for inference."""
+    """A module to compile for these arguments; `trainable` is None for inference.
+
+    `anchors` are names of tensors the program wants to see. Names of ops begin with
+    the modules they are in if `has_scopes`.
+    """
 
     name: str
     module: nn.Module
@@ -63,16 +72,26 @@ class CompileRequest:
     batch_plan: BatchPlan
     strategy: _IExecutionStrategy
     trainable: tuple[str, ...] | None
+    backend: Backend = Backend()
+    anchors: tuple[str, ...] = ()
+    has_scopes: bool = True
 
 
 @dataclass(frozen=True)
 class CompiledStep:
-    """A step that can be run and modelled."""
+    """A step that can be run and modelled.
+
+    `exposed` are the names of the tensors that its replay returns besides the outputs,
+    right behind them.
+    """
 
     traced: TracedStep
     lowered: LoweredStep
     replay: Replay
     micro_batch: int
+    backend: Backend = Backend()
+    exposed: tuple[str, ...] = ()
+    has_scopes: bool = True
 
     @cached_property
     def num_stages(self) -> int:
@@ -96,12 +115,23 @@ class CompiledStep:
         """Numbers of the outputs that are compiled in."""
         return constant_outputs(self.traced)
 
+    @cached_property
+    def ops(self) -> list[NamedOp]:
+        """The results of the forward pass by name."""
+        return named_ops(self.traced, self.lowered, self.has_scopes)
+
+    @cached_property
+    def tensors(self) -> list[str]:
+        """Names of the tensors inside the step."""
+        return list(name_tensors(self.traced, self.lowered, self.has_scopes))
+
 
 def compile_step(
     request: CompileRequest, progress: Callable[[str], None]
 ) -> CompiledStep:
     """Trace, lower and prepare one micro-batch of the module."""
-    tensors = [to_device_type(t) for t in request.arguments.tensors()]
+    backend = request.backend
+    tensors = [backend.place(to_device_type(t)) for t in request.arguments.tensors()]
     sizes = [request.batch_plan.micro_batch_size(t) for t in tensors]
     examples = [
         t if t.dim() == 0 else t[:size] for t, size in zip(tensors, sizes, strict=True)
@@ -112,8 +142,29 @@ def compile_step(
     names = _input_names(request.arguments, len(examples))
     lowered = lower_step(LowerRequest(request.name, traced, names, place_of))
     progress("preparing")
-    replay = build_replay(traced.graph_module, _overwritten_constants(traced))
-    return CompiledStep(traced, lowered, replay, max(sizes, default=1))
+    shown = _find_anchors(request, traced, lowered)
+    run = expose(traced, list(shown.values()))
+    replay = build_replay(run.graph_module, _overwritten_constants(run))
+    replay = backend.prepare(replay, len(traced.parameters) + len(traced.buffers))
+    return CompiledStep(
+        traced=traced,
+        lowered=lowered,
+        replay=replay,
+        micro_batch=max(sizes, default=1),
+        backend=backend,
+        exposed=tuple(shown),
+        has_scopes=request.has_scopes,
+    )
+
+
+def _find_anchors(
+    request: CompileRequest, traced: TracedStep, lowered: LoweredStep
+) -> dict[str, Node]:
+    """Where in the step the tensors are that the program wants to see."""
+    if not request.anchors:
+        return {}
+    tensors = name_tensors(traced, lowered, request.has_scopes)
+    return {name: tensors[name] for name in request.anchors if name in tensors}
 
 
 def _overwritten_constants(traced: TracedStep) -> list[Node]:
@@ -138,16 +189,18 @@ def _is_variable(node: Node) -> bool:
 
 def _trace(request: CompileRequest, examples: Sequence[torch.Tensor]) -> TracedStep:
     module = request.module
-    with tracing():
+    backend = request.backend
+    with tracing(), extended_tracing(), backend.tracing(), trace_rules():
         try:
             return trace_step(
                 TraceRequest(
                     module=module,
                     bind=lambda tensors: _call_arguments(request.arguments, tensors),
-                    parameters=_plain(module.named_parameters()),
-                    buffers=_plain(module.named_buffers()),
+                    parameters=_plain(module.named_parameters(), backend),
+                    buffers=_plain(module.named_buffers(), backend),
                     inputs=examples,
                     trainable=request.trainable,
+                    default_block=FIRST_PLACE,
                     listener=lambda trace: active_trace.set(
                         BlockPlaces(request.strategy, trace)
                     ),
@@ -165,9 +218,13 @@ def _call_arguments(
     return rebuilt.args, rebuilt.kwargs
 
 
-def _plain(named: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+def _plain(
+    named: Iterable[tuple[str, torch.Tensor]], backend: Backend
+) -> dict[str, torch.Tensor]:
     """Tensors without the wrapper class, in a type the device has."""
-    return {name: to_device_type(tensor.detach()) for name, tensor in named}
+    return {
+        name: backend.place(to_device_type(tensor.detach())) for name, tensor in named
+    }
 
 
 def _input_names(bound: BoundArgs, count: int) -> list[str]:

@@ -6,7 +6,7 @@ BoundArgs --split--> micro-batches --engine--> outputs --collect--> what forward
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -23,10 +23,13 @@ from popple.engine.torch import (
 from popple.errors import ArithmeticTrap
 
 from . import _translate as translate
+from ._anchors import Anchor, AnchorReader
 from ._args import BoundArgs
 from ._batching import OutputCollector
 from ._compile import CompiledStep, to_device_type
+from ._counters import CallTimes, clock, is_sent
 from ._errors import Error
+from ._logging import logger
 from ._memory import load_device, read_device
 from ._random import DeviceRandom
 from ._structure import rebuild
@@ -41,7 +44,9 @@ class CompiledModel:
     """Runs a compiled step on the device's own copies of weights and buffers.
 
     `rule` is the optimiser; None makes it an inference model. `memory` is there once
-    weights have been loaded. `arguments` are what the step was compiled for.
+    weights have been loaded. `arguments` are what the step was compiled for; `random`
+    are the random numbers the device draws. `times` and `anchored` are those of the
+    newest call.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class CompiledModel:
         arguments: BoundArgs,
         options: Options,
         rule: UpdateRule | None,
+        anchors: Sequence[Anchor] = (),
     ) -> None:
         self.step = step
         self.arguments = arguments
@@ -59,7 +65,12 @@ class CompiledModel:
         self._rule = rule
         self._batch_plan = translate.batch_plan(options, self.is_training)
         self._output_plan = translate.output_plan(options, self.is_training)
-        self._random = DeviceRandom(options)
+        self._places = list(self._batch_plan.micro_batches())
+        self._is_sent = [is_sent(self._output_plan, place) for place in self._places]
+        self._anchors = anchors
+        self.random = DeviceRandom(options)
+        self.times = CallTimes()
+        self.anchored: dict[str, torch.Tensor] = {}
         self._synthetic: list[torch.Tensor] | None = None
         self._engine = self._make_engine()
 
@@ -72,13 +83,16 @@ class CompiledModel:
 
     def load(self, module: nn.Module) -> None:
         """Copy the module's weights and buffers to the device."""
+        logger.debug("Writing weights from host to IPU memory")
         shared = self._options.broadcast_buffers
         num_buffer_sets = 1 if shared else self._options.replication_factor
-        self.memory = load_device(module, self.memory, num_buffer_sets)
+        backend = self.step.backend
+        self.memory = load_device(module, self.memory, num_buffer_sets, backend)
 
     def read(self, module: nn.Module) -> None:
         """Copy the device's weights and buffers to the module."""
         if self.memory is not None:
+            logger.debug("Writing weights from IPU to host")
             read_device(self.memory, module)
 
     def load_buffers(self, module: nn.Module, names: list[str]) -> None:
@@ -101,17 +115,24 @@ class CompiledModel:
     def run(self, bound: BoundArgs) -> Any:
         """Run all micro-batches of a call; what forward returns, put together."""
         inputs = self._inputs(bound)
-        places = self._batch_plan.micro_batches()
+        self.times = CallTimes()
         outputs = self._outputs(self._split(inputs))
         collectors = [OutputCollector(self._output_plan) for _ in self._output_numbers]
+        anchors = self._anchor_reader()
         constants: dict[int, torch.Tensor] = {}
-        with self._random.active(self.step.draws_random_numbers):
-            for place, results in zip(places, outputs, strict=True):
-                for number, result in enumerate(results):
-                    collectors[number].add(place, result)
+        with self.random.active(self.step.draws_random_numbers):
+            steps = zip(self._places, self._is_sent, outputs, strict=True)
+            for place, sends, results in steps:
+                ready = clock()
+                for number, collector in enumerate(collectors):
+                    collector.add(place, results[number])
                     if number in self.step.constant_outputs:
-                        constants.setdefault(number, result)
+                        constants.setdefault(number, results[number])
+                anchors.add(place, results[len(collectors) :])
+                if sends and not self._is_synthetic:
+                    self.times.add_output(ready)
         self.has_run = True
+        self.anchored = anchors.results()
         tensors = [
             _to_host_type(constants.get(number, collector.result()))
             for number, collector in enumerate(collectors)
@@ -119,12 +140,28 @@ class CompiledModel:
         return rebuild(self.step.traced.example, tensors)
 
     @property
+    def _is_synthetic(self) -> bool:
+        """Whether nothing travels between host and device."""
+        return bool(self._options._Popart.options.get("syntheticDataMode"))
+
+    def _anchor_reader(self) -> AnchorReader:
+        memory = self.memory
+        assert memory is not None
+        return AnchorReader(
+            self._anchors,
+            self.step.exposed,
+            weights=lambda replica: memory.weights,
+            settings={},
+        )
+
+    @property
     def _output_numbers(self) -> range:
         return range(self.step.traced.num_outputs)
 
     def _inputs(self, bound: BoundArgs) -> list[torch.Tensor]:
-        tensors = [to_device_type(t) for t in bound.tensors(self.arguments)]
-        if not self._options._Popart.options.get("syntheticDataMode"):
+        place = self.step.backend.place
+        tensors = [place(to_device_type(t)) for t in bound.tensors(self.arguments)]
+        if not self._is_synthetic:
             return tensors
         if self._synthetic is None:
             self._synthetic = [_normal_numbers(tensor) for tensor in tensors]
@@ -133,9 +170,13 @@ class CompiledModel:
     def _split(self, inputs: list[torch.Tensor]) -> Batches:
         plan = self._batch_plan
         shares = [plan.split(tensor) for tensor in inputs]
-        for place in plan.micro_batches():
+        for place in self._places:
+            asked = clock()
             index = plan.share_of(place)
-            yield [parts[index] for parts in shares]
+            batch = [parts[index] for parts in shares]
+            if not self._is_synthetic:
+                self.times.add_input(asked)
+            yield batch
 
     def _outputs(self, batches: Batches) -> Iterator[list[torch.Tensor]]:
         """The outputs of each micro-batch as it finishes."""
@@ -158,9 +199,10 @@ class CompiledModel:
         repetition = translate.repetition(self._options, self.is_training)
         replay = self._checked(self.step.replay)
         traced = self.step.traced
+        num_outputs = traced.num_outputs + len(self.step.exposed)
         if self._rule is None:
-            return InferenceEngine(replay, traced.num_outputs, repetition)
-        return TrainingEngine(replay, traced.num_outputs, traced.trainable, repetition)
+            return InferenceEngine(replay, num_outputs, repetition)
+        return TrainingEngine(replay, num_outputs, traced.trainable, repetition)
 
     def _checked(self, replay: Replay) -> Replay:
         wanted = self._options._Popart.options.get("enableFloatingPointChecks")
@@ -177,6 +219,7 @@ def _normal_numbers(tensor: torch.Tensor) -> torch.Tensor:
 
 def _to_host_type(tensor: torch.Tensor) -> torch.Tensor:
     """Outputs come back in the device's types."""
+    tensor = tensor.cpu()
     if tensor.dtype is torch.int64:
         return tensor.to(torch.int32)
     return tensor.to(torch.float32) if tensor.dtype is torch.float64 else tensor

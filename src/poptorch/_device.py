@@ -7,17 +7,23 @@ IPU model nothing is held.
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from popple.device import Lease, Pod
-from popple.errors import DeviceError
+from popple.device import Device, Lease, Pod
+from popple.errors import DeviceBusyError, DeviceError
 from popple.target import System, Target, load_system
 
 from ._errors import Error, check
+from ._logging import TRACE, logger
 from .options import Options
 
 __all__ = [
-    "acquire",
+    "Attachment",
     "ipuHardwareIsAvailable",
     "ipuHardwareVersion",
     "is_ipu_model",
@@ -28,6 +34,7 @@ __all__ = [
 
 DEFAULT_SYSTEM = "bow-pod16"
 MAX_IPUS = 64
+_SECONDS_BETWEEN_TRIES = 1.0
 _VERSIONS = {"ipu1": 1, "ipu2": 2, "ipu21": 21}
 
 
@@ -67,23 +74,75 @@ def num_ipus(ipus_per_replica: int, options: Options) -> int:
     return rounded
 
 
-def acquire(count: int, options: Options) -> Lease | None:
-    """Hold `count` IPUs, or those of the device the user chose; None: IPU model."""
-    if is_ipu_model(options):
-        return None
-    pod = Pod(system())
-    try:
-        return _acquire_from(pod, count, options._values.get("ipu_id"))
-    except DeviceError as error:
-        raise Error(
-            f"Failed to acquire {count} IPU(s): {error} The system is "
-            f"{pod.system.name}; POPPLE_TARGET names another."
-        ) from error
+class Attachment:
+    """The hold of one model on its IPUs, from `hold` to `release`.
+
+    `wait` is called between tries while others hold the IPUs, if the environment asks
+    for waiting.
+    """
+
+    def __init__(
+        self, options: Options, wait: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.is_held = False
+        self._options = options
+        self._wait = wait
+        self._lease: Lease | None = None
+
+    def hold(self, count: int) -> None:
+        """Hold `count` IPUs, or those of the device the user chose."""
+        if not is_ipu_model(self._options):
+            pod = Pod(system())
+            with _acquiring(pod, count):
+                self._lease = self._acquire(pod, count)
+            _log_acquired(count, self._lease.device)
+            logger.log(TRACE, "Attached to device %d", self._lease.device.id)
+        self.is_held = True
+
+    def choose(self, count: int) -> None:
+        """Find the device to compile for; someone may hold it."""
+        if not is_ipu_model(self._options):
+            pod = Pod(system())
+            with _acquiring(pod, count):
+                _log_acquired(count, _candidates(pod, count, self._chosen)[0])
+
+    def release(self) -> None:
+        """Let others use the IPUs."""
+        if self._lease is not None:
+            self._lease.release()
+        self._lease = None
+        self.is_held = False
+        logger.debug("Detached from device")
+
+    @property
+    def _chosen(self) -> int | None:
+        return self._options._values.get("ipu_id")
+
+    def _acquire(self, pod: Pod, count: int) -> Lease:
+        _candidates(pod, count, self._chosen)  # refuses what will never be free
+        for attempt in itertools.count():
+            try:
+                return pod.acquire(num_chips=count, id=self._chosen)
+            except DeviceBusyError:
+                if attempt and not _environment_says_wait():
+                    raise
+            if attempt == 0:
+                # Models that nobody refers to any more may still hold IPUs.
+                gc.collect()
+                continue
+            logger.log(TRACE, "No IPU available, sleeping")
+            self._wait(_SECONDS_BETWEEN_TRIES)
+        raise AssertionError("unreachable")
 
 
-def _acquire_from(pod: Pod, count: int, chosen: int | None) -> Lease:
+def _log_acquired(count: int, device: Device) -> None:
+    logger.log(TRACE, "Acquired %d IPU(s): running on device Id %d", count, device.id)
+
+
+def _candidates(pod: Pod, count: int, chosen: int | None) -> tuple[Device, ...]:
+    """The devices a model of `count` IPUs may run on; at least one."""
     if chosen is None:
-        return pod.acquire(num_chips=count)
+        return pod.candidates(count)
     device = pod.device(chosen)
     if device.num_chips != count:
         ids = ", ".join(str(other.id) for other in pod.find(count))
@@ -91,7 +150,23 @@ def _acquire_from(pod: Pod, count: int, chosen: int | None) -> Lease:
             f"device {chosen} has {device.num_chips} IPUs, the model needs {count}.",
             remedy=f"Devices with {count} IPUs: {ids or 'none'}.",
         )
-    return pod.acquire(id=chosen)
+    return (device,)
+
+
+@contextmanager
+def _acquiring(pod: Pod, count: int) -> Iterator[None]:
+    """Say what for and where, when IPUs cannot be held."""
+    try:
+        yield
+    except DeviceError as error:
+        raise Error(
+            f"Failed to acquire {count} IPU(s): {error} The system is "
+            f"{pod.system.name}; POPPLE_TARGET names another."
+        ) from error
+
+
+def _environment_says_wait() -> bool:
+    return os.environ.get("POPTORCH_WAIT_FOR_IPU", "0") not in ("", "0")
 
 
 def model_target(ipus_per_replica: int, replicas: int) -> Target:

@@ -6,25 +6,31 @@ detached --call or attach--> attached ... --destroy--> wrapped again.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import nn
 
-from popple.device import Lease
 from popple.engine.torch import UpdateRule
 
 from . import _translate as translate
+from ._anchors import Anchor, anchors_of, check_anchors
 from ._args import ArgsParser, BoundArgs, check_tensors
+from ._backend import chosen_backend
 from ._checks import check_buffers, check_named_buffers, check_pipeline
 from ._compile import CompiledStep, CompileRequest, compile_step
 from ._compiled_model import CompiledModel
-from ._device import acquire, is_ipu_model, num_ipus
+from ._device import Attachment, num_ipus
 from ._errors import Error, check
+from ._executor_services import ExecutorServices
 from ._hooks import compile_hooks
-from ._logging import logger
+from ._logging import TRACE, logger
 from ._modelling import ModelledCost, report_directory
+from ._ops_overlap import check_overlap
+from ._placement_log import log_placement
+from ._printing import module_repr
+from ._session_options import check_session_options
 from ._wrapped import is_wrapped, linked_executor, unwrap, wrap
 from .enums import ConnectionType
 from .options import Options
@@ -32,7 +38,7 @@ from .options import Options
 __all__ = ["PoplarExecutor"]
 
 
-class PoplarExecutor:
+class PoplarExecutor(ExecutorServices):
     """Runs a module as a compiled model; made by trainingModel and inferenceModel."""
 
     def __init__(
@@ -57,8 +63,7 @@ class PoplarExecutor:
         self._batch_plan = translate.batch_plan(options, training)
         self._compiled: CompiledModel | None = None
         self._cost: ModelledCost | None = None
-        self._lease: Lease | None = None
-        self._attached = False
+        self._device = Attachment(options)
         self._host_is_old = False
         self._weights_version = 0
         self._synced_version = 0
@@ -88,8 +93,7 @@ class PoplarExecutor:
         return getattr(self._user_model, name)
 
     def __repr__(self) -> str:
-        kind = "training" if self._training else "inference"
-        return f"PoplarExecutor({kind}, {self._user_model!r})"
+        return module_repr(self._user_model)
 
     # -- compiling and running
 
@@ -109,7 +113,7 @@ class PoplarExecutor:
             compiled = self._compile(bound)
         else:
             compiled.arguments.check_matches(bound)
-        if not self._attached:
+        if not self._device.is_held:
             self.attachToDevice()
         self._sync_with_training()
         if self._training:
@@ -126,22 +130,31 @@ class PoplarExecutor:
             )
         if self._training and not is_wrapped(self._user_model):
             wrap(self._user_model, self)  # destroy() had unwrapped it
+        check_session_options(self._options.toDict())
         cost = ModelledCost(self._options, self._optimizer)
-        with compile_hooks(), cost.progress() as progress:
-            step = compile_step(self._compile_request(bound), progress)
+        with ExitStack() as undo, compile_hooks(), cost.progress() as progress:
+            anchors = anchors_of(self._options, self._training)
+            step = compile_step(self._compile_request(bound, anchors), progress)
             self._check_step(step)
+            check_anchors(anchors, self._tensors_of(step))
+            log_placement(step, self._options)
+            self._take_device(step, undo)
             cost.set_step(step)
             if directory := report_directory(self._options, self._report_name):
                 progress("modelling")
                 cost.write_report(directory)
-        rule = self._make_rule() if self._training else None
-        self._compiled = CompiledModel(step, bound, self._options, rule)
-        self._cost = cost
-        if self._options.connection_type is ConnectionType.Always:
-            self.attachToDevice()
-        return self._compiled
+            rule = self._make_rule() if self._training else None
+            compiled = CompiledModel(step, bound, self._options, rule, anchors)
+            undo.pop_all()
+        logger.log(TRACE, "Finished Poplar compilation")
+        self._compiled, self._cost = compiled, cost
+        if self._device.is_held:
+            self._on_attach()
+        return compiled
 
-    def _compile_request(self, bound: BoundArgs) -> CompileRequest:
+    def _compile_request(
+        self, bound: BoundArgs, anchors: tuple[Anchor, ...]
+    ) -> CompileRequest:
         return CompileRequest(
             name=self._report_name,
             module=self._model,
@@ -149,12 +162,28 @@ class PoplarExecutor:
             batch_plan=self._batch_plan,
             strategy=self._options._execution_strategy,
             trainable=self._trainable() if self._training else None,
+            backend=chosen_backend(),
+            anchors=tuple(anchor.name for anchor in anchors),
+            has_scopes=self._options._module_namescope_enabled,
         )
 
     def _check_step(self, step: CompiledStep) -> None:
         check_pipeline(step, self._options, self._training)
         check_buffers(step, self._options)
         check_named_buffers(step, self._options)
+        check_overlap(step.traced, self._options)
+
+    def _take_device(self, step: CompiledStep, undo: ExitStack) -> None:
+        """Hold the IPUs, or find out which ones it will be, as the options say."""
+        connection = self._options.connection_type
+        if connection is ConnectionType.Never:
+            return
+        count = num_ipus(step.num_ipus, self._options)
+        if connection is ConnectionType.OnDemand:
+            self._device.choose(count)
+        else:
+            self._device.hold(count)
+            undo.callback(self._device.release)
 
     @property
     def _report_name(self) -> str:
@@ -216,7 +245,7 @@ class PoplarExecutor:
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Load weights into the module and, if attached, onto the device."""
         result = self._user_model.load_state_dict(state_dict, strict)
-        if self._attached:
+        if self.isAttachedToDevice():
             self.copyWeightsToDevice()
         return result
 
@@ -250,43 +279,41 @@ class PoplarExecutor:
 
     def isAttachedToDevice(self) -> bool:
         """Whether the model holds its IPUs."""
-        return self._attached
+        return self._device.is_held
 
     def attachToDevice(self) -> None:
         """Hold the IPUs the model needs and load it onto them."""
         compiled = self._get_compiled()
         self._check_online()
-        if self._attached:
+        if self._device.is_held:
             raise Error("Device is already attached")
-        count = num_ipus(compiled.step.num_ipus, self._options)
-        self._lease = acquire(count, self._options)
-        self._attached = True
+        self._device.hold(num_ipus(compiled.step.num_ipus, self._options))
+        self._on_attach()
+
+    def _on_attach(self) -> None:
+        """Load onto newly held IPUs what they need to go on."""
         self.copyWeightsToDevice()
+        self._get_compiled().random.send()
 
     def detachFromDevice(self) -> None:
         """Let go of the IPUs; weights go to the host first."""
-        self._get_compiled()
-        if not self._attached:
+        compiled = self._get_compiled()
+        if not self._device.is_held:
             raise Error("Device is not attached")
+        compiled.random.read()
         self.copyWeightsToHostIfNeeded()
-        self._release()
+        self._device.release()
 
     def destroy(self) -> None:
         """Forget the compiled model and give the module back as it was."""
         if not self.isCompiled():
             return
         self.copyWeightsToHostIfNeeded()
-        if self._attached:
-            self._release()
+        if self._device.is_held:
+            self._device.release()
         self._compiled = self._cost = None
         if self._training:
             unwrap(self._user_model)
-
-    def _release(self) -> None:
-        if self._lease is not None:
-            self._lease.release()
-        self._lease = None
-        self._attached = False
 
     def _get_compiled(self) -> CompiledModel:
         if self._compiled is None:
@@ -299,37 +326,3 @@ class PoplarExecutor:
             "Trying to run a model on an offline device (ConnectionType.Never): use "
             "another connection type, or only compile.",
         )
-
-    # -- what it costs
-
-    def cycleCount(self) -> int:
-        """Cycles of one call, as the model of the IPU has them."""
-        if is_ipu_model(self._options):
-            raise Error("Cycle count logging is only supported on actual IPU hardware.")
-        if not self._options._Popart.options.get("instrumentWithHardwareCycleCounter"):
-            raise Error(
-                "Cycle count logging is disabled. Please set option logCycleCount to "
-                "True to enable."
-            )
-        if self._cost is None or self._compiled is None or not self._compiled.has_run:
-            raise Error(
-                "Please run the model at least once before obtaining cycle count."
-            )
-        return self._cost.modelled().simulation.cost.cycles
-
-    def compilationTime(self) -> timedelta:
-        """How long compiling took."""
-        if not self._options._show_compilation_progress_bar:
-            raise Error(
-                "Please set showCompilationProgressBar option to obtain compilation "
-                "time."
-            )
-        if self._cost is None:
-            raise Error("Please compile the model before obtaining compilation time.")
-        return self._cost.compilation_time
-
-    def __popple__(self) -> Any:
-        """The model of this program on its IPUs, for `popple.modelled(executor)`."""
-        self._get_compiled()
-        assert self._cost is not None
-        return self._cost.modelled()

@@ -16,6 +16,7 @@ A generation number, raised by RESTART, tells old events from new ones.
 from __future__ import annotations
 
 import enum
+import multiprocessing
 import os
 import pickle
 import traceback
@@ -68,18 +69,24 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class FetchConfig:
-    """What to load and how; `dataset` may be the file it was written to."""
+    """What to load and how; `dataset` may be the file it was written to.
+
+    `start_method` is how the program itself starts processes, None for the default.
+    """
 
     dataset: Any
     num_slots: int
     rebatched_size: int | None
     load_indefinitely: bool
     early_preload: bool
+    start_method: str | None
 
 
 def fetch(config: FetchConfig, events: Any, commands: Any) -> None:
     """Body of the loading process."""
     logger.debug("AsynchronousDataAccessor worker process: %d", os.getpid())
+    # Else the loader's own workers would be started the slow way this process was.
+    multiprocessing.set_start_method(config.start_method, force=True)
     try:
         _Fetcher(config, events, commands).run()
     except KeyboardInterrupt:

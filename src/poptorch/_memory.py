@@ -9,6 +9,7 @@ from torch import nn
 
 from popple.engine.torch import DeviceMemory
 
+from ._backend import Backend
 from ._compile import to_device_type
 
 __all__ = ["host_tensors", "load_device", "read_device"]
@@ -25,13 +26,16 @@ def _detached(named: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tens
 
 
 def load_device(
-    module: nn.Module, memory: DeviceMemory | None, num_buffer_sets: int
+    module: nn.Module,
+    memory: DeviceMemory | None,
+    num_buffer_sets: int,
+    backend: Backend,
 ) -> DeviceMemory:
     """Copy the host's tensors to the device; keeps the optimiser state there is."""
     weights, buffers = host_tensors(module)
     if memory is None:
-        sets = [_copies(buffers) for _ in range(num_buffer_sets)]
-        return DeviceMemory(_copies(weights), sets)
+        sets = [_copies(buffers, backend) for _ in range(num_buffer_sets)]
+        return DeviceMemory(_copies(weights, backend), sets)
     _overwrite(memory.weights, weights)
     for held in memory.buffers:
         _overwrite(held, buffers)
@@ -46,8 +50,13 @@ def read_device(memory: DeviceMemory, module: nn.Module) -> None:
     _overwrite(floats, memory.buffers[0])
 
 
-def _copies(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: to_device_type(tensor).clone() for name, tensor in tensors.items()}
+def _copies(
+    tensors: Mapping[str, torch.Tensor], backend: Backend
+) -> dict[str, torch.Tensor]:
+    return {
+        name: backend.place(to_device_type(tensor)).clone()
+        for name, tensor in tensors.items()
+    }
 
 
 @torch.no_grad()

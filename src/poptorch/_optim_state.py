@@ -15,6 +15,7 @@ import torch
 from popple.errors import suggest
 
 from ._errors import check
+from ._logging import logger
 
 __all__ = ["IPUState", "Optimizer", "VariableAttributes", "explicit"]
 
@@ -94,6 +95,7 @@ class Optimizer:
 
     variable_attrs: VariableAttributes
     defaults: dict[str, Any]
+    param_groups: list[dict[str, Any]]
     loss_scaling: float
     bias_correction: bool
     use_combined_accum: bool
@@ -101,6 +103,7 @@ class Optimizer:
     def __init__(self) -> None:
         self._state_dict: dict[str, Any] = {"ipu_state": None, "ipu_param": None}
         self._ipu_state: IPUState | None = None
+        self._loaded_settings: list[Any] | None = None
         self.ipu_state_is_dirty = False
         self.host_state_is_dirty = False
 
@@ -128,13 +131,21 @@ class Optimizer:
 
     def get_state_dict(self) -> dict[str, Any]:
         """Device state, device parameters, and torch's own state dict."""
-        if self._ipu_state is not None and self.host_state_is_dirty:
-            state, parameters = self._ipu_state.read()
-            self._state_dict = {"ipu_state": state, "ipu_param": parameters}
-            self.host_state_is_dirty = False
+        self.refresh()
         # Copies, so that a program editing what it got does not edit the cache.
         device = {key: copy.copy(value) for key, value in self._state_dict.items()}
         return {**device, **torch.optim.Optimizer.state_dict(self)}  # pyright: ignore[reportArgumentType]
+
+    def refresh(self) -> None:
+        """Read the device's state if the copy of it is old."""
+        if self._ipu_state is None:
+            return
+        if not self.host_state_is_dirty:
+            logger.debug("Using cached optimiser state dict")
+            return
+        state, parameters = self._ipu_state.read()
+        self._state_dict = {"ipu_state": state, "ipu_param": parameters}
+        self.host_state_is_dirty = False
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over a state dict; the device gets it at the next call."""
@@ -146,8 +157,18 @@ class Optimizer:
         """Take over the device part of a state dict."""
         _check_ipu_state(state)
         self._state_dict = {key: state[key] for key in ("ipu_state", "ipu_param")}
+        self._loaded_settings = self._settings()
         self.ipu_state_is_dirty = True
         self.host_state_is_dirty = False
+
+    @property
+    def loads_parameters(self) -> bool:
+        """Whether loaded parameters count; settings changed since then beat them."""
+        return self._loaded_settings == self._settings()
+
+    def _settings(self) -> list[Any]:
+        groups = [{**group, "params": None} for group in self.param_groups]
+        return [*groups, dict(self.defaults), self.loss_scaling]
 
     def has_state(self) -> bool:
         """Whether there is device state to keep."""
@@ -155,6 +176,7 @@ class Optimizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """torch's state and ours, without the link to the executor."""
+        self.refresh()
         names = [name for name in self._extra_arguments if name in self.__dict__]
         return {
             **torch.optim.Optimizer.__getstate__(self),  # pyright: ignore[reportArgumentType]
@@ -162,6 +184,7 @@ class Optimizer:
             "variable_attrs": self.variable_attrs,
             "_state_dict": self._state_dict,
             "_ipu_state": None,
+            "_loaded_settings": self._loaded_settings,
             "ipu_state_is_dirty": self.has_state(),
             "host_state_is_dirty": False,
         }

@@ -154,10 +154,10 @@ def _slot_shape(tensor: torch.Tensor, num_rows: int | None) -> tuple[int, ...]:
 
 
 def _check_fits(view: torch.Tensor, tensor: torch.Tensor, from_dim: int) -> None:
-    """AssertionError where copying would silently convert or broadcast."""
-    is_same = view.shape[from_dim:] == tensor.shape[from_dim:]
+    """AssertionError where copying would broadcast or lose fractions."""
+    is_same_shape = view.shape[from_dim:] == tensor.shape[from_dim:]
     check(
-        is_same and view.dtype == tensor.dtype,
+        is_same_shape and torch.can_cast(tensor.dtype, view.dtype),
         "All elements of the dataset must have the same shape and type: expected "
         f"{tuple(view.shape)} {view.dtype} but got {tuple(tensor.shape)} "
         f"{tensor.dtype}. Use drop_last=True or pad the last batch.",

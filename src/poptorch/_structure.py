@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ._errors import Error
+from ._extensions import load_extension_of
 
 __all__ = [
     "ICustomArgParser",
@@ -39,14 +40,17 @@ class ICustomArgParser(abc.ABC):
         """A copy of the structure with tensors taken from the iterator."""
 
 
-# The interface registers parsers for the whole process, so there is one table.
+# The interface registers parsers for the whole process, so there is one table. What
+# was found for a type is remembered: every tensor and number of a call is looked up.
 _PARSERS: dict[type, ICustomArgParser] = {}
+_FOUND: dict[type, ICustomArgParser | None] = {}
 
 
 def registerCustomArgParser(
     arg_data_type: type, arg_parser: ICustomArgParser | None
 ) -> None:
     """Use `arg_parser` for `arg_data_type` and its subclasses; None: no longer."""
+    _FOUND.clear()
     if arg_parser is None:
         _PARSERS.pop(arg_data_type, None)
         return
@@ -60,6 +64,14 @@ def registerCustomArgParser(
 
 def find_parser(value: Any) -> ICustomArgParser | None:
     """The parser for the exact type of `value`, else for a base of it, else None."""
+    kind = type(value)
+    if kind not in _FOUND:
+        load_extension_of(kind)
+        _FOUND[kind] = _find_parser(value)
+    return _FOUND[kind]
+
+
+def _find_parser(value: Any) -> ICustomArgParser | None:
     exact = _PARSERS.get(type(value))
     if exact is not None:
         return exact
@@ -69,7 +81,7 @@ def find_parser(value: Any) -> ICustomArgParser | None:
 
 def has_exact_parser(value: Any) -> bool:
     """Whether a parser is registered for exactly the type of `value`."""
-    return type(value) in _PARSERS
+    return find_parser(value) is not None and type(value) in _PARSERS
 
 
 def flatten_tensors(structure: Any, like: Any = None) -> list[torch.Tensor]:

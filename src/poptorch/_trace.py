@@ -20,9 +20,11 @@ from ._errors import Error
 from ._strategies import _IExecutionStrategy
 
 __all__ = [
+    "FIRST_PLACE",
     "NO_BLOCK",
     "BlockPlaces",
     "Placed",
+    "find_trace",
     "isRunningOnIpu",
     "mark_loss",
     "place_of",
@@ -38,6 +40,9 @@ class Placed:
     stage: int
     ipu: int
 
+
+FIRST_PLACE = Placed("", 0, 0)
+"""The place of ops before the first block."""
 
 NO_BLOCK = Placed("", -1, -1)
 """The place of ops after a block has ended and before the next begins."""
@@ -63,6 +68,11 @@ class BlockPlaces:
         """`loss` is what training minimises."""
         self._trace.mark_loss(loss)
 
+    @property
+    def trace(self) -> ActiveTrace:
+        """The trace under way."""
+        return self._trace
+
 
 def place_of(tag: Tag) -> tuple[int, int]:
     """(chip, stage) of a traced op."""
@@ -84,6 +94,12 @@ def tracing() -> Iterator[None]:
         yield
     finally:
         active_trace.reset(token)
+
+
+def find_trace() -> ActiveTrace | None:
+    """The trace under way, or None on the CPU."""
+    places: Any = active_trace.get()
+    return None if places is None else places.trace
 
 
 def isRunningOnIpu() -> bool:

@@ -43,6 +43,7 @@ __all__ = [
 
 TRANSLATED = {
     "deviceIterations": "micro-batches per call; Repeat in the program",
+    "anchorTensor": "the step returns the tensor too; getAnchoredTensor() reads it",
     "replicationFactor": "replicas run in turn; collectives in the program",
     "inputReplicaGrouping": "which share of a batch a replica reads",
     "broadcastBuffers": "one set of buffers, or one per replica",
@@ -72,7 +73,6 @@ TRANSLATED = {
 }
 
 WITHOUT_EFFECT = {
-    "anchorTensor": "refused when compiling: tensors inside a model are not kept yet",
     "appendToLocationExcludes": "the user's line is found without a list of excludes",
     "disableModuleNamescope": "names of ops are not shown to programs",
     "enableExecutableCaching": "compiling takes seconds; there is nothing to cache yet",
@@ -138,12 +138,6 @@ def check_supported(options: Options, training: bool) -> None:
             f"{options.Training.gradient_accumulation}. Use deviceIterations to run "
             "several batches per call."
         )
-    if options.anchored_tensors:
-        names = ", ".join(options.anchored_tensors)
-        raise Error(
-            f"anchorTensor({names}): tensors inside a model cannot be read yet. Return "
-            "them from forward instead."
-        )
     if options._Popart.options.get("enableStochasticRounding"):
         logger.warning(
             "Stochastic rounding is not simulated: float16 values round to nearest."
@@ -178,9 +172,14 @@ def batch_plan(options: Options, training: bool) -> BatchPlan:
     )
 
 
-def output_plan(options: Options, training: bool) -> OutputPlan:
-    """Which outputs a call returns; the default is Final for training, else All."""
-    mode = options.output_mode
+def output_plan(
+    options: Options, training: bool, chosen: tuple[OutputMode, int] | None = None
+) -> OutputPlan:
+    """Which outputs a call returns; the default is Final for training, else All.
+
+    `chosen` are the mode and return period of an output that has its own.
+    """
+    mode, period = chosen or (options.output_mode, options.output_return_period)
     if mode is OutputMode.Default:
         mode = OutputMode.Final if training else OutputMode.All
     return OutputPlan(
@@ -188,7 +187,8 @@ def output_plan(options: Options, training: bool) -> OutputPlan:
         device_iterations=options.device_iterations,
         gradient_accumulation=accumulation(options, training),
         replication_factor=options.replication_factor,
-        return_period=options.output_return_period,
+        return_period=period,
+        may_be_short=chosen is not None,
     )
 
 

@@ -159,9 +159,9 @@ def _wrapped_class(plain: type[nn.Module]) -> type[nn.Module]:
 
     def reduce(self: Any, protocol: Any) -> Any:
         reduced: Any = plain.__reduce_ex__(self, protocol)
-        make, (_, *arguments), state, *rest = reduced
+        _, (_, *arguments), state, *rest = reduced
         state = {key: value for key, value in state.items() if key != _LINK}
-        return (make, (plain, *arguments), state, *rest)
+        return (plain.__new__, (plain, *arguments), state, *rest)
 
     def state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = plain.state_dict(self, *args, **kwargs)

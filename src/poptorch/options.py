@@ -17,6 +17,7 @@ import torch
 
 from ._errors import ConfigFileError, check
 from ._logging import logger
+from ._ops_scope import Attribute
 from ._options_base import check_type
 from ._options_files import apply_file, apply_json
 from ._options_groups import (
@@ -41,6 +42,7 @@ from ._strategies import (
 from .enums import CommGroupType, ConnectionType, OutputMode
 
 __all__ = [
+    "Attribute",
     "ConfigFileError",
     "Options",
     "ParallelPhasedExecution",

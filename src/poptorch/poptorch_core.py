@@ -7,8 +7,11 @@ that programs can test what they do about it.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from typing import Any
 
 from ._errors import Error, RecoverableError, UnrecoverableError
+from ._session_options import check_session_options
 from ._trace import isRunningOnIpu
 
 __all__ = [
@@ -56,6 +59,11 @@ _KINDS = {
 def isCompilingWithDispatcher() -> bool:
     """Whether a model is being traced."""
     return isRunningOnIpu()
+
+
+def _validateOptions(options: Mapping[str, Any]) -> None:
+    """Error for an option of `Options.toDict` that does not exist; logs the others."""
+    check_session_options(options)
 
 
 def _throwTestError(error_type: TestErrorType) -> None:

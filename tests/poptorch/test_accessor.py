@@ -127,10 +127,21 @@ def test_failures_later(accessor: Make) -> None:
         list(data)
 
 
-def test_elements_must_keep_their_shape(accessor: Make) -> None:
-    data = accessor([torch.ones(2), torch.ones(1)])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(torch.ones(2), torch.ones(1)), (torch.ones(1, dtype=torch.int32), torch.ones(1))],
+)
+def test_elements_must_keep_shape_and_type(
+    accessor: Make, first: torch.Tensor, second: torch.Tensor
+) -> None:
+    data = accessor([first, second])
     with pytest.raises(AssertionError, match="same shape and type"):
         list(data)
+
+
+def test_integers_may_follow_floats(accessor: Make) -> None:
+    data = accessor([torch.zeros(1), torch.tensor([3])])
+    assert [item.clone().item() for item in data] == [0.0, 3.0]
 
 
 def test_slots_fill_up_when_preloading(accessor: Make) -> None:

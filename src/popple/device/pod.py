@@ -12,7 +12,7 @@ from pathlib import Path
 from popple.device.devices import Device, number_devices
 from popple.device.lease import Lease
 from popple.device.registry import Holder, Registry, get_default_directory
-from popple.errors import DeviceError
+from popple.errors import DeviceBusyError, DeviceError
 from popple.target import System
 
 
@@ -41,6 +41,17 @@ class Pod:
         """The devices of exactly that many chips, lowest id first; maybe none."""
         return tuple(d for d in self.devices if d.num_chips == num_chips)
 
+    def candidates(self, num_chips: int) -> tuple[Device, ...]:
+        """As `find`, but there is at least one."""
+        candidates = self.find(num_chips)
+        if not candidates:
+            sizes = sorted({device.num_chips for device in self.devices})
+            raise DeviceError(
+                f"No device of {self.system.name} has {num_chips} chips.",
+                remedy=f"Ask for one of: {', '.join(map(str, sizes))}.",
+            )
+        return candidates
+
     def acquire(self, num_chips: int | None = None, id: int | None = None) -> Lease:
         """The first free device of `num_chips` chips, or the device `id`, as ours."""
         candidates = self._choose(num_chips, id)
@@ -58,7 +69,7 @@ class Pod:
 
     def _choose(self, num_chips: int | None, id: int | None) -> tuple[Device, ...]:
         if id is None:
-            return self._choose_by_size(1 if num_chips is None else num_chips)
+            return self.candidates(1 if num_chips is None else num_chips)
         device = self.device(id)
         if num_chips not in (None, device.num_chips):
             raise DeviceError(
@@ -68,22 +79,12 @@ class Pod:
             )
         return (device,)
 
-    def _choose_by_size(self, num_chips: int) -> tuple[Device, ...]:
-        candidates = self.find(num_chips)
-        if not candidates:
-            sizes = sorted({device.num_chips for device in self.devices})
-            raise DeviceError(
-                f"No device of {self.system.name} has {num_chips} chips.",
-                remedy=f"Ask for one of: {', '.join(map(str, sizes))}.",
-            )
-        return candidates
-
-    def _make_busy_error(self, candidates: Sequence[Device]) -> DeviceError:
+    def _make_busy_error(self, candidates: Sequence[Device]) -> DeviceBusyError:
         """Say who holds the chips of the candidates; the guard is ours."""
         chip_ids = sorted({c for device in candidates for c in device.chip_ids})
         holders = self._registry.read_holders(chip_ids)
         names = ", ".join(str(device.id) for device in candidates)
-        return DeviceError(
+        return DeviceBusyError(
             f"Device {names} of {self.system.name} is held by {_render(holders)}.",
             remedy="Wait until it ends, or choose another device.",
         )

@@ -1,7 +1,8 @@
 """Recomputation: backward stages redo the forward work of their stage.
 
 Only what enters a stage is then kept for the backward pass; everything made inside it
-is computed again when the backward stage needs it.
+is computed again when the backward stage needs it, except results of ops that the user
+marked as checkpoints.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from popple.graph import Graph, Op, Phase, Role, Value
 from popple.place.shard import with_inputs
 
 _SUFFIX = ".again"
+_KEPT = "checkpoint"
 
 
 def recompute_stages(graph: Graph, num_forward: int) -> Graph:
@@ -20,6 +22,7 @@ def recompute_stages(graph: Graph, num_forward: int) -> Graph:
         name: op
         for op in graph.ops
         if op.phase is Phase.FORWARD and op.stage < num_forward - 1
+        if not op.attrs.get(_KEPT)
         for name in op.outputs
     }
     wanted = {

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
 
 from popple.errors import PlanError
 from popple.graph import Signature
@@ -18,6 +20,13 @@ from popple.target import Target
 GENERIC = "generic"
 
 Inputs = tuple[TileMapping | None, ...]
+
+
+def _options_for(signature: Signature, options: PlanOptions) -> PlanOptions:
+    """The options as changed by attributes of the op that have the same name."""
+    names = {field.name for field in fields(PlanOptions)}
+    own: dict[str, Any] = {key: value for key, value in signature.attrs if key in names}
+    return replace(options, **own) if own else options
 
 
 class Planner:
@@ -50,7 +59,8 @@ class Planner:
         if (known := self._plans.get(key)) is not None:
             self.num_hits += 1
             return known
-        request = PlanRequest(signature, inputs, self.target, self.options)
+        options = _options_for(signature, self.options)
+        request = PlanRequest(signature, inputs, self.target, options)
         plan = get_rule(signature.kind)(request)
         if len(plan.outputs) != len(signature.outputs):
             raise PlanError(

@@ -25,6 +25,8 @@ from popple.tools.reports import stamp_reports
 TARGET_VARIABLE = "POPPLE_TARGET"
 REPORT_VARIABLE = "POPPLE_REPORT"
 QUIET_VARIABLE = "POPPLE_QUIET"
+BACKEND_VARIABLE = "POPPLE_BACKEND"
+DEVICE_VARIABLE = "POPPLE_DEVICE"
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--report", metavar="DIR", type=Path, help="write reports into this directory"
+    )
+    parser.add_argument(
+        "--backend",
+        choices=("replay", "inductor"),
+        help="how values are computed: by replaying the framework's kernels (default), "
+        "or compiled by torch.compile",
+    )
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        help="where values are computed (default: cpu)",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="no progress bars, no closing lines"
@@ -103,6 +116,10 @@ def set_environment(arguments: Namespace) -> None:
         os.environ[TARGET_VARIABLE] = check_target(arguments.target)
     if arguments.report is not None:
         os.environ[REPORT_VARIABLE] = str(arguments.report.absolute())
+    if arguments.backend is not None:
+        os.environ[BACKEND_VARIABLE] = arguments.backend
+    if arguments.device is not None:
+        os.environ[DEVICE_VARIABLE] = arguments.device
     if arguments.quiet:
         os.environ[QUIET_VARIABLE] = "1"
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from popple.capture.torch import ActiveTrace
 from popple.capture.torch.losses import LOSS_FUNCTIONS, LossMarks
 from popple.errors import CaptureError
-from tests.capture.torch.tracing import Function, operators, trace
+from tests.capture.torch.tracing import operators, trace
 
 
 def final_loss(forward: Callable[[Tensor], object]) -> Tensor:
@@ -90,18 +90,19 @@ def test_every_loss_function_of_torch_is_known() -> None:
 
 
 def test_a_front_end_marks_through_the_trace() -> None:
-    weight = torch.nn.Parameter(torch.ones(2))
-    module = Function(lambda x: (x * module.weight).exp())
-    module.weight = weight
     traces: list[ActiveTrace] = []
 
-    def forward(x: Tensor) -> Tensor:
-        loss = (x * module.weight).exp()
-        traces[0].mark_loss(loss)
-        return loss
+    class Marked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(2))
 
-    module._function = forward
-    step = trace(module, torch.ones(2), train=True, listener=traces.append)
+        def forward(self, x: Tensor) -> Tensor:
+            loss = (x * self.weight).exp()
+            traces[0].mark_loss(loss)
+            return loss
+
+    step = trace(Marked(), torch.ones(2), train=True, listener=traces.append)
     # A loss that is no scalar starts from a gradient of ones.
     assert "aten.ones_like" in operators(step)
     assert step.trainable == ("weight",)

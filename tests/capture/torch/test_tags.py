@@ -91,6 +91,26 @@ def test_the_sum_of_gradients_lies_beside_its_operands(graph: Graph) -> None:
     assert [(op.chip, op.stage) for op in sums] == [(1, 1)]
 
 
+def test_backward_ops_of_the_first_block_stay_in_it() -> None:
+    class Late(Staged):
+        def forward(self, x: Tensor) -> Tensor:
+            assert self.trace is not None
+            x = self.first(x) + 1  # before any block
+            self.trace.set_block((1, 1))
+            return F.mse_loss(self.second(x), torch.zeros_like(x))
+
+    module = Late()
+    step = trace(
+        module,
+        torch.ones(2, 4),
+        train=True,
+        listener=lambda trace: setattr(module, "trace", trace),
+    )
+    ops = [op for op in lower_traced(step, place).graph.ops if op.module == "first"]
+    assert {(op.chip, op.stage) for op in ops} == {(0, 0)}
+    assert Phase.BACKWARD in {op.phase for op in ops}
+
+
 def test_lines_are_those_of_the_users_file() -> None:
     def forward(x: Tensor) -> Tensor:
         return x.relu()

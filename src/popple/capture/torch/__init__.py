@@ -5,9 +5,12 @@ TraceRequest --trace_step--> TracedStep --lower_step--> LoweredStep (a Graph)
 """
 
 from popple.capture.torch.constants import constant_outputs, is_random
+from popple.capture.torch.exposed import expose, find_loss, gradient_nodes
+from popple.capture.torch.gradient_counts import with_gradient_counts
 from popple.capture.torch.lower import LoweredStep, LowerRequest, lower_step
+from popple.capture.torch.operators import HostFunction, mark, print_tensor
 from popple.capture.torch.overwrites import find_overwritten, overwritten_arguments
-from popple.capture.torch.tags import Tag
+from popple.capture.torch.tags import ATTRS, Tag, failing_line
 from popple.capture.torch.trace import (
     ActiveTrace,
     TracedStep,
@@ -16,16 +19,25 @@ from popple.capture.torch.trace import (
 )
 
 __all__ = [
+    "ATTRS",
     "ActiveTrace",
+    "HostFunction",
     "LowerRequest",
     "LoweredStep",
     "Tag",
     "TraceRequest",
     "TracedStep",
     "constant_outputs",
+    "expose",
+    "failing_line",
+    "find_loss",
     "find_overwritten",
+    "gradient_nodes",
     "is_random",
     "lower_step",
+    "mark",
     "overwritten_arguments",
+    "print_tensor",
     "trace_step",
+    "with_gradient_counts",
 ]

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from popple.capture.torch.tags import Tag
-from popple.graph import Attr, DType, Op, Role, TensorType, Value
+from popple.graph import Attr, DType, Op, Phase, Role, TensorType, Value, get_op
 
 # Types that are not listed are stored as integers of their size.
 _DTYPES = {
@@ -52,7 +52,10 @@ class GraphBuilder:
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     ops: list[Op] = field(default_factory=list[Op])
     _names: dict[Node, str | list[str | None]] = field(default_factory=dict[Any, Any])
-    _places: dict[str, tuple[int, int]] = field(default_factory=dict[str, Any])
+    _makers: dict[str, Op] = field(default_factory=dict[str, Op])
+    _positions: dict[str, int] = field(default_factory=dict[str, int])
+    _numbers: dict[str, int] = field(default_factory=dict[str, int])
+    _notes: dict[int, dict[str, Attr]] = field(default_factory=dict[int, Any])
 
     def declare(self, node: Node, name: str, tensor: Tensor, role: Role) -> None:
         """A value that exists before the first op."""
@@ -65,12 +68,20 @@ class GraphBuilder:
             raise TypeError(f"{node} has several results")
         return found
 
-    def place_of(self, node: Node) -> tuple[int, int] | None:
-        """(chip, stage) of the op that made a node's value, if an op did."""
+    def find_maker(self, node: Node) -> Op | None:
+        """The op that made a node's value, if an op did."""
         found = self._names.get(node) or []
         names = [found] if isinstance(found, str) else found
-        places = (self._places.get(name) for name in names if name is not None)
-        return next((place for place in places if place is not None), None)
+        makers = (self._makers.get(name) for name in names if name is not None)
+        return next((op for op in makers if op is not None), None)
+
+    def sources(self) -> dict[str, Node]:
+        """The first node that stands for each value."""
+        found: dict[str, Node] = {}
+        for node, name in self._names.items():
+            if isinstance(name, str):
+                found.setdefault(name, node)
+        return found
 
     def bind(self, node: Node, names: str | list[str | None]) -> None:
         """Let a node stand for values already there."""
@@ -82,13 +93,54 @@ class GraphBuilder:
         if isinstance(items, list) and (name := items[index]) is not None:
             self._names[node] = name
 
-    def emit(self, op: Op, types: Sequence[TensorType], storage: str = "") -> list[str]:
-        """Append an op whose outputs have these types; their names."""
+    def note(
+        self, name: str, attrs: Mapping[str, Attr], families: frozenset[str] | None
+    ) -> None:
+        """Add attributes to the op that made a value, and to its gradient's ops.
+
+        They go to the nearest op of these families (None: of any): what was only
+        viewed or had a bias added since is looked through. Without such an op there
+        is no effect.
+        """
+        found = self._find_noted(name, families)
+        if found is None:
+            return
+        op = self.ops[found]
+        self.ops[found] = replace(op, attrs={**op.attrs, **attrs})
+        number = self._numbers[op.outputs[0]]
+        self._notes[number] = {**self._notes.get(number, {}), **attrs}
+
+    def _find_noted(self, name: str, families: frozenset[str] | None) -> int | None:
+        index = self._positions.get(name)
+        while index is not None:
+            definition = get_op(self.ops[index].kind)
+            if families is None or definition.family in families:
+                return index
+            if not (definition.is_view or definition.name == "add"):
+                return None
+            index = self._positions.get(self.ops[index].inputs[0])
+        return None
+
+    def emit(
+        self,
+        op: Op,
+        types: Sequence[TensorType],
+        storage: str = "",
+        number: int = -1,
+    ) -> list[str]:
+        """Append an op whose outputs have these types; their names.
+
+        `number` is that of its tag: what is noted about it, gradients inherit.
+        """
+        if op.phase is not Phase.FORWARD and number in self._notes:
+            op = replace(op, attrs={**op.attrs, **self._notes[number]})
         names: list[str] = []
         for index, kind in enumerate(types):
             base = op.name if len(types) == 1 else f"{op.name}.{index}"
             value = self._add(base, kind, Role.ACTIVATION, storage)
-            self._places[value.name] = (op.chip, op.stage)
+            self._makers[value.name] = op
+            self._positions[value.name] = len(self.ops)
+            self._numbers[value.name] = number
             names.append(value.name)
         self.ops.append(replace(op, outputs=tuple(names)))
         return names
@@ -172,20 +224,20 @@ class NodeContext:
             source if isinstance(source, str) else self.builder.name_of(source)
             for source in inputs
         )
-        scope = f"{self.tag.module}/" if self.tag.module else ""
+        path = filter(None, [self.tag.module, self.tag.scope, self.node.name])
         op = Op(
-            name=f"{scope}{self.node.name}{suffix}",
+            name="/".join(path) + suffix,
             kind=kind,
             inputs=names,
             outputs=(),
-            attrs=dict(attrs or {}),
+            attrs={**dict(self.tag.attrs), **(attrs or {})},
             phase=self.tag.phase,
             chip=self.chip,
             stage=self.stage,
             module=self.tag.module,
             line=self.tag.line,
         )
-        return self.builder.emit(op, types, storage)
+        return self.builder.emit(op, types, storage, self.tag.number)
 
     def finish(self, names: str | list[str | None]) -> None:
         """The node stands for these values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
-from popple.capture.torch.overwrites import storage_of, written_storages
+from popple.capture.torch.overwrites import find_storages, written_storages
 from popple.capture.torch.trace import TracedStep
 
 
@@ -25,11 +25,12 @@ def is_random(node: Node) -> bool:
 
 def _find_variable(traced: GraphModule) -> set[Node]:
     """Nodes that depend on an argument, on chance, or on memory written to."""
-    written = written_storages(traced)
+    storages = find_storages(traced)
+    written = written_storages(traced, storages)
     variable: set[Node] = set()
     for node in traced.graph.nodes:
         reads = not variable.isdisjoint(node.all_input_nodes)
-        is_given = node.op == "placeholder" or storage_of(node) in written
+        is_given = node.op == "placeholder" or storages.get(node) in written
         if reads or is_given or is_random(node):
             variable.add(node)
     return variable

@@ -14,9 +14,9 @@ from typing import Any
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from popple.capture.torch.aten import find_lowering
+from popple.capture.torch.aten import PLANNED, find_lowering
 from popple.capture.torch.builder import GraphBuilder, NodeContext
-from popple.capture.torch.tags import TAG, Tag
+from popple.capture.torch.tags import ATTRS, TAG, Tag
 from popple.capture.torch.trace import TracedStep
 from popple.graph import Execution, Graph, Op, Phase, Role, Value, get_op
 
@@ -36,10 +36,14 @@ class LowerRequest:
 
 @dataclass(frozen=True)
 class LoweredStep:
-    """The Graph of a micro-batch, with the gradient value of each trained weight."""
+    """The Graph of a micro-batch, with the gradient value of each trained weight.
+
+    `sources` are the traced nodes that values stand for.
+    """
 
     graph: Graph
     gradients: Mapping[str, str]
+    sources: Mapping[str, Node]
 
 
 def lower_step(request: LowerRequest) -> LoweredStep:
@@ -68,7 +72,8 @@ def lower_step(request: LowerRequest) -> LoweredStep:
             num_chips=1 + max((op.chip for op in builder.ops), default=0)
         ),
     )
-    return LoweredStep(_without_dead_ops(graph, set(gradients.values())), gradients)
+    live = _without_dead_ops(graph, set(gradients.values()))
+    return LoweredStep(live, gradients, builder.sources())
 
 
 def _declare_arguments(
@@ -104,25 +109,28 @@ def _lower_node(builder: GraphBuilder, node: Node, place: Place) -> None:
         assert isinstance(index, int)
         builder.alias_item(node, source, index)
         return
-    tag: Tag = node.meta.get(TAG, Tag(Phase.FORWARD, None))
-    chip, stage = _place_of(builder, node, tag, place)
+    tag: Tag = node.meta.get(TAG, Tag(Phase.FORWARD, ""))
+    neighbour = _find_neighbour(builder, node) if tag.block is None else None
+    if neighbour is None:
+        chip, stage = place(tag)
+    else:
+        chip, stage = neighbour.chip, neighbour.stage
+        tag = replace(tag, module=neighbour.module, line=neighbour.line)
     context = NodeContext(builder, node, tag, chip, stage)
     find_lowering(str(node.target))(context)
+    if attrs := node.meta.get(ATTRS):
+        builder.note(builder.name_of(node), attrs, PLANNED)
 
 
-def _place_of(
-    builder: GraphBuilder, node: Node, tag: Tag, place: Place
-) -> tuple[int, int]:
-    """The block's place, or for ops outside the user's code that of an operand.
+def _find_neighbour(builder: GraphBuilder, node: Node) -> Op | None:
+    """The op beside which an op outside the user's code belongs.
 
     Sums of gradients have no forward partner: they belong where the gradient made
     last lies, which in the backward pass is the earliest stage.
     """
-    if tag.block is not None or tag.phase is Phase.FORWARD:
-        return place(tag)
-    places = [builder.place_of(source) for source in node.all_input_nodes]
-    known = [found for found in places if found is not None]
-    return min(known, key=lambda found: found[1]) if known else place(tag)
+    makers = [builder.find_maker(source) for source in node.all_input_nodes]
+    known = [op for op in makers if op is not None]
+    return min(known, key=lambda op: op.stage, default=None)
 
 
 def _output_arguments(output: Node) -> list[Any]:
@@ -131,12 +139,16 @@ def _output_arguments(output: Node) -> list[Any]:
 
 
 def _without_dead_ops(graph: Graph, results: set[str]) -> Graph:
-    """Drop ops whose results nobody reads and that write to nothing that matters."""
+    """Drop ops whose results nobody reads and that write to nothing that matters.
+
+    What an op without results does it does outside the graph: it stays.
+    """
     needed = set(graph.outputs) | results
     read = {graph.root(name) for name in needed}
     kept: list[Op] = []
     for op in reversed(graph.ops):
-        if needed.isdisjoint(op.outputs) and not _writes_to(graph, op, read):
+        is_read = not op.outputs or not needed.isdisjoint(op.outputs)
+        if not is_read and not _writes_to(graph, op, read):
             continue
         kept.append(op)
         needed.update(op.inputs)

@@ -16,9 +16,10 @@ from torch.fx import GraphModule, Node
 
 def find_overwritten(traced: GraphModule) -> list[Node]:
     """Placeholders and constants whose memory running the graph overwrites."""
-    written = written_storages(traced)
+    storages = find_storages(traced)
+    written = written_storages(traced, storages)
     given = (n for n in traced.graph.nodes if n.op in ("placeholder", "get_attr"))
-    return [node for node in given if storage_of(node) in written]
+    return [node for node in given if storages.get(node) in written]
 
 
 def overwritten_arguments(traced: GraphModule) -> list[int]:
@@ -28,23 +29,36 @@ def overwritten_arguments(traced: GraphModule) -> list[int]:
     return [positions[n] for n in find_overwritten(traced) if n in positions]
 
 
-def written_storages(traced: GraphModule) -> set[int]:
-    """Storages, as `storage_of` names them, that the graph's operators write to."""
-    return {
-        storage
+def find_storages(traced: GraphModule) -> dict[Node, int]:
+    """The memory of each node that stands for a tensor, as a number.
+
+    Several nodes may stand for one constant; tracing gives each memory of its own.
+    """
+    raw: dict[Node, int] = {
+        node: value.untyped_storage()._cdata
         for node in traced.graph.nodes
-        for argument in _written_arguments(node)
-        if (storage := storage_of(argument)) is not None
+        if isinstance(value := node.meta.get("val"), Tensor)
+    }
+    constants = [n for n in traced.graph.find_nodes(op="get_attr") if n in raw]
+    first: dict[object, int] = {}
+    same: dict[int, int] = {
+        raw[n]: first.setdefault(n.target, raw[n]) for n in constants
+    }
+    return {node: same.get(storage, storage) for node, storage in raw.items()}
+
+
+def written_storages(traced: GraphModule, storages: dict[Node, int]) -> set[int]:
+    """The memory that the graph's operators write to."""
+    return {
+        storages[argument]
+        for node in traced.graph.nodes
+        for argument in written_arguments(node)
+        if argument in storages
     }
 
 
-def storage_of(node: Node) -> int | None:
-    """What a node's tensor shares with all tensors of the same memory."""
-    value = node.meta.get("val")
-    return value.untyped_storage()._cdata if isinstance(value, Tensor) else None
-
-
-def _written_arguments(node: Node) -> Iterator[Node]:
+def written_arguments(node: Node) -> Iterator[Node]:
+    """The arguments an operator writes to."""
     schema = getattr(node.target, "_schema", None)
     if node.op != "call_function" or schema is None:
         return

@@ -8,8 +8,10 @@ operator that autograd made it from; the two share autograd's sequence number.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +29,9 @@ from popple.graph import Phase
 TAG = "popple_tag"
 """Key of the tag in `Node.meta`."""
 
+ATTRS = "popple_attrs"
+"""Key in `Node.meta` of attributes for the op that a node becomes."""
+
 _LIBRARIES = (
     Path(torch.__file__).parent,
     Path(__file__).parents[3] / "popple",
@@ -42,27 +47,36 @@ _TYPED = ("<stdin>", "<ipython")
 class Tag:
     """Where an op comes from: phase, block, module path and the user's line.
 
-    `block` is what the front end said when the op ran, or None: a backward op without
-    a forward partner, to be placed beside its operands.
+    `block` is what the front end said when the op ran. None stands for a backward op
+    without a forward partner, to be placed beside its operands. `scope` and `attrs`
+    are the name and attributes the user gave to a part of the program. A backward op
+    has the `number` of its forward partner.
     """
 
     phase: Phase
     block: object | None
     module: str = ""
     line: str = ""
+    scope: str = ""
+    attrs: tuple[tuple[str, str], ...] = ()
+    number: int = -1
 
 
 class Tagger(TorchDispatchMode):
     """Marks the nodes of the graph being traced with a Tag.
 
-    The front end sets `block` while the forward pass runs and calls `start_backward`
-    before it differentiates. `modules` names the modules whose paths are wanted.
+    The front end sets `block`, `scopes` and `attrs` while the forward pass runs and
+    calls `start_backward` before it differentiates. `modules` names the modules whose
+    paths are wanted.
     """
 
-    def __init__(self, modules: dict[int, str], block: object | None) -> None:
+    def __init__(self, modules: dict[int, str], block: object) -> None:
         super().__init__()
         self.block = block
+        self.scopes: list[str] = []
+        self.attrs: dict[str, str] = {}
         self._modules = modules
+        self._numbers = itertools.count()
         self._path: list[str] = []
         self._is_backward = False
         self._forward_tags: dict[int, Tag] = {}
@@ -105,9 +119,9 @@ class Tagger(TorchDispatchMode):
         if proxy_mode is None:
             return func(*args, **(kwargs or {}))
         nodes = proxy_mode.tracer.graph.nodes
-        newest = _last(nodes)
+        newest = newest_node(nodes)
         result = func(*args, **(kwargs or {}))
-        added = _nodes_after(nodes, newest)
+        added = nodes_after(nodes, newest)
         if added:
             tag = self._backward_tag() if self._is_backward else self._forward_tag()
             for node in added:
@@ -116,7 +130,15 @@ class Tagger(TorchDispatchMode):
 
     def _forward_tag(self) -> Tag:
         module = next((path for path in reversed(self._path) if path), "")
-        tag = Tag(Phase.FORWARD, self.block, module, user_line())
+        tag = Tag(
+            Phase.FORWARD,
+            self.block,
+            module,
+            user_line(),
+            "/".join(self.scopes),
+            tuple(self.attrs.items()),
+            next(self._numbers),
+        )
         # Autograd numbers its nodes as it records them, just before the operator
         # reaches us: a number seen for the first time belongs to this operator. One
         # seen before means that autograd did not record this operator.
@@ -133,11 +155,12 @@ class Tagger(TorchDispatchMode):
         return dataclasses.replace(partner, phase=Phase.BACKWARD)
 
 
-def _last(nodes: Any) -> Node | None:
+def newest_node(nodes: Any) -> Node | None:
+    """The node added last."""
     return next(iter(reversed(nodes)), None)
 
 
-def _nodes_after(nodes: Any, newest: Node | None) -> list[Node]:
+def nodes_after(nodes: Any, newest: Node | None) -> list[Node]:
     """Nodes added behind `newest`, newest last."""
     added: list[Node] = []
     for node in reversed(nodes):
@@ -151,8 +174,22 @@ def user_line() -> str:
     """`file:line` of the innermost frame outside libraries, or an empty string."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
-        if name.startswith(_TYPED) or not name.startswith(("<", *_LIBRARY_ROOTS)):
-            return f"{Path(name).name}:{frame.f_lineno}"
+        if _is_users(frame):
+            return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
+
+
+def failing_line(error: BaseException) -> str:
+    """`file:line: ` of the user's innermost frame that raised, or an empty string."""
+    frames = traceback.walk_tb(error.__traceback__)
+    places = [(frame, line) for frame, line in frames if _is_users(frame)]
+    if not places:
+        return ""
+    frame, line = places[-1]
+    return f"{Path(frame.f_code.co_filename).name}:{line}: "
+
+
+def _is_users(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return name.startswith(_TYPED) or not name.startswith(("<", *_LIBRARY_ROOTS))

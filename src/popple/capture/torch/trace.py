@@ -18,11 +18,20 @@ import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call
-from torch.fx import GraphModule
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.proxy_tensor import (
+    get_proxy_mode,
+    get_proxy_slot,
+    make_fx,
+)
 
+from popple.capture.torch.foreign import plain_operators
+from popple.capture.torch.host_tensors import HostTensors
 from popple.capture.torch.losses import LossMarks
-from popple.capture.torch.tags import Tagger
+from popple.capture.torch.outside import call_outside
+from popple.capture.torch.rewrites import DECOMPOSITIONS, keep_statistics
+from popple.capture.torch.static_shapes import StaticShapes
+from popple.capture.torch.tags import Tagger, newest_node, nodes_after
 from popple.errors import CaptureError
 
 Bind = Callable[[Sequence[Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
@@ -40,7 +49,8 @@ class TraceRequest:
     `trainable` names the parameters to differentiate; None asks for inference.
     `default_block` is the placement of ops before the first block. The listener is
     told the running trace so that blocks and losses can be announced to it. `flatten`
-    lists the tensors of what forward returns.
+    lists the tensors of what forward returns. With `scales_loss` the step takes a last
+    argument, a float32 number that all gradients are multiplied by.
     """
 
     module: nn.Module
@@ -49,9 +59,10 @@ class TraceRequest:
     buffers: Mapping[str, Tensor]
     inputs: Sequence[Tensor]
     trainable: tuple[str, ...] | None = None
-    default_block: object | None = None
+    default_block: object = ""
     listener: Callable[[ActiveTrace], Any] = field(default=lambda trace: None)
     flatten: Callable[[Any], Sequence[Tensor]] = field(default=_tensors_of)
+    scales_loss: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,8 +71,9 @@ class ActiveTrace:
 
     tagger: Tagger
     losses: LossMarks
+    request: TraceRequest
 
-    def set_block(self, block: object | None) -> None:
+    def set_block(self, block: object) -> None:
         """Ops from here on belong to `block`."""
         self.tagger.block = block
 
@@ -69,15 +81,70 @@ class ActiveTrace:
         """`loss` is what training minimises."""
         self.losses.mark(loss)
 
+    @property
+    def is_training(self) -> bool:
+        """Whether the step is differentiated."""
+        return self.request.trainable is not None
+
+    @contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Names of ops made inside begin with `name`."""
+        self.tagger.scopes.append(name)
+        try:
+            yield
+        finally:
+            self.tagger.scopes.pop()
+
+    @contextmanager
+    def attributes(self, attrs: Mapping[str, str]) -> Iterator[None]:
+        """Ops made inside have these attributes."""
+        outer = self.tagger.attrs
+        self.tagger.attrs = {**outer, **attrs}
+        try:
+            yield
+        finally:
+            self.tagger.attrs = outer
+
+    def newest_node(self) -> Node | None:
+        """The node of the operator traced last."""
+        return newest_node(_nodes_so_far())
+
+    def nodes_after(self, node: Node | None) -> list[Node]:
+        """Nodes of the operators traced since, newest last."""
+        return nodes_after(_nodes_so_far(), node)
+
+    def name_of(self, tensor: Tensor) -> str:
+        """The name of a tensor in the graph so far."""
+        proxy_mode = get_proxy_mode()
+        if proxy_mode is None:
+            return "tensor"
+        held = get_proxy_slot(tensor, proxy_mode.tracer, None)
+        return "tensor" if held is None else held.proxy.node.name
+
+    def run_outside(
+        self, function: Callable[..., Any], shapes: Sequence[Tensor]
+    ) -> Any:
+        """What a function returns for zeros of these shapes, off the record.
+
+        It sees the real parameters and buffers of the module, not the traced ones.
+        """
+        state = {**self.request.parameters, **self.request.buffers}
+        return call_outside(function, shapes, self.request.module, state)
+
+
+def _nodes_so_far() -> Any:
+    proxy_mode = get_proxy_mode()
+    return () if proxy_mode is None else proxy_mode.tracer.graph.nodes
+
 
 @dataclass(frozen=True)
 class TracedStep:
     """A traced micro-batch.
 
     The graph module takes parameters, buffers and inputs, in that order, as one flat
-    argument list; it returns the tensors of the output followed by one gradient (or
-    None) per trainable parameter. `example` is what forward returned while tracing,
-    for its structure.
+    argument list, and then the loss scale if there is one; it returns the tensors of
+    the output followed by one gradient (or None) per trainable parameter. `example` is
+    what forward returned while tracing, for its structure.
     """
 
     graph_module: GraphModule
@@ -111,9 +178,12 @@ def trace_step(request: TraceRequest) -> TracedStep:
         *request.buffers.values(),
         *request.inputs,
     ]
-    tracer = make_fx(step, tracing_mode="fake", record_module_stack=False)
-    with _without_fake_tensor_log():
+    if request.scales_loss:
+        arguments.append(torch.ones((), device=arguments[0].device))
+    tracer = make_fx(step, DECOMPOSITIONS, "fake", record_module_stack=False)
+    with _without_fake_tensor_log(), plain_operators():
         traced = tracer(*_fakes(arguments))
+    keep_statistics(traced)
     return TracedStep(
         graph_module=traced,
         parameters=tuple(request.parameters),
@@ -157,17 +227,20 @@ def _run_step(
 ) -> list[Tensor | None]:
     is_training = request.trainable is not None
     weights = [state[name].requires_grad_() for name in request.trainable or ()]
+    for name in request.parameters:
+        state[name]._is_param = True  # an nn.Parameter, for whoever asks
     paths = {id(m): path for path, m in request.module.named_modules() if path}
     tagger = Tagger(paths, request.default_block)
     losses = LossMarks()
     with tagger, tagger.watch_modules(), torch.set_grad_enabled(is_training):
-        with losses:
-            request.listener(ActiveTrace(tagger, losses))
-            args, kwargs = request.bind(inputs)
+        with losses, StaticShapes(), HostTensors():
+            request.listener(ActiveTrace(tagger, losses, request))
+            args, kwargs = request.bind(inputs[: len(request.inputs)])
             seen.example = _call(request.module, state, args, kwargs)
         gradients: list[Tensor | None] = []
         if is_training:
-            gradients = _differentiate(losses.final_loss(), weights, tagger)
+            loss, scale = losses.final_loss(), inputs[len(request.inputs) :]
+            gradients = _differentiate(loss, weights, tagger, *scale)
     tensors = request.flatten(seen.example)
     seen.num_outputs = len(tensors)
     return [*(tensor.detach() for tensor in tensors), *gradients]
@@ -208,10 +281,12 @@ def _attribute(module: nn.Module, path: str) -> Any:
 
 
 def _differentiate(
-    loss: Tensor, weights: list[Tensor], tagger: Tagger
+    loss: Tensor, weights: list[Tensor], tagger: Tagger, scale: Tensor | None = None
 ) -> list[Tensor | None]:
     tagger.start_backward()
     if not weights or not loss.requires_grad:
         return [None for _ in weights]
     seed = torch.ones_like(loss)
+    if scale is not None:
+        seed = seed * scale.to(loss.dtype)
     return list(torch.autograd.grad(loss, weights, seed, allow_unused=True))

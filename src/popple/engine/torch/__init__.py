@@ -1,6 +1,13 @@
 """PyTorch engine: replays traced steps, updates weights, repeats micro-batches."""
 
+from popple.engine.torch.backends import (
+    BACKENDS,
+    DEVICES,
+    check_backend,
+    with_backend,
+)
 from popple.engine.torch.clip import clip_gradients
+from popple.engine.torch.loss_scale import AutomaticScaling, LossScale
 from popple.engine.torch.replay import Replay, build_replay
 from popple.engine.torch.run import (
     DeviceMemory,
@@ -17,9 +24,13 @@ from popple.engine.torch.update import (
 )
 
 __all__ = [
+    "BACKENDS",
+    "DEVICES",
     "STATE_SLOTS",
+    "AutomaticScaling",
     "DeviceMemory",
     "InferenceEngine",
+    "LossScale",
     "ParameterGroup",
     "Repetition",
     "Replay",
@@ -27,6 +38,8 @@ __all__ = [
     "UpdateRule",
     "apply_update",
     "build_replay",
+    "check_backend",
     "clip_gradients",
     "initial_state",
+    "with_backend",
 ]

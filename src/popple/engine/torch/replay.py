@@ -19,13 +19,12 @@ from torch.fx.graph import CodeGen
 
 from popple.engine.torch.checks import FloatingPointChecks
 
-_BOOKKEEPING = frozenset(
-    {
-        torch.ops.aten.detach.default,
-        torch.ops.aten.alias.default,
-        torch.ops.aten.lift_fresh.default,
-    }
-)
+Storage = int | None
+"""What tensors that share memory have in common; None for what is no tensor."""
+
+_BOOKKEEPING = frozenset({torch.ops.aten.detach.default, torch.ops.aten.alias.default})
+# Says something about a tensor to readers of the graph and returns a copy of it.
+_MARK = "popple.mark.default"
 # Writes to its running statistics without saying so in its schema.
 _SILENT_WRITERS = frozenset({torch.ops.aten.native_batch_norm.default})
 
@@ -69,7 +68,7 @@ def build_replay(traced: GraphModule, kept: Iterable[Node] = ()) -> Replay:
     """
     graph = copy.deepcopy(traced.graph)
     graph.set_codegen(CodeGen())
-    shared = _shared_outputs(graph)
+    shared = _shared_outputs(graph, _drop_marks(graph))
     _drop_bookkeeping(graph)
     _write_to_copies(graph, {node.name for node in kept})
     graph.eliminate_dead_code(is_impure_node=_has_effect)
@@ -86,6 +85,35 @@ def _drop_bookkeeping(graph: Graph) -> None:
         if node.target in _BOOKKEEPING:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
+
+
+def _drop_marks(graph: Graph) -> dict[Storage, Storage]:
+    """Let the readers of marked tensors read what was marked.
+
+    A mark returns a copy; it is dropped where nobody could tell. Returns which memory
+    takes the place of the copies.
+    """
+    written = {
+        _storage(source) for node in graph.nodes for source in _overwritten(node)
+    }
+    owners: dict[Storage, Storage] = {}
+    for node in list(graph.nodes):
+        if str(node.target) != _MARK:
+            continue
+        source, own = node.args[0], _storage(node)
+        owner = owners.get(_storage(source), _storage(source))
+        is_dense = node.meta["val"].stride() == source.meta["val"].stride()
+        if is_dense and written.isdisjoint({own, owner, _storage(source)}):
+            owners[own] = owner
+            node.replace_all_uses_with(source)
+            graph.erase_node(node)
+    return owners
+
+
+def _overwritten(node: Node) -> list[Node]:
+    """What a node may write to."""
+    is_call = node.op == "call_function"
+    return node.all_input_nodes if is_call and _has_effect(node) else []
 
 
 def _write_to_copies(graph: Graph, names: set[str]) -> None:
@@ -116,8 +144,11 @@ def _has_effect(node: Node) -> bool:
     return is_random or writes
 
 
-def _shared_outputs(graph: Graph) -> frozenset[int]:
-    """Results whose memory is an argument's or an earlier result's."""
+def _shared_outputs(graph: Graph, owners: dict[Storage, Storage]) -> frozenset[int]:
+    """Results whose memory is an argument's or an earlier result's.
+
+    `owners` tells of memory that has been replaced by other memory.
+    """
     seen = {_storage(n) for n in graph.nodes if n.op in ("placeholder", "get_attr")}
     shared: set[int] = set()
     results: Any = graph.output_node().args[0]
@@ -125,12 +156,13 @@ def _shared_outputs(graph: Graph) -> frozenset[int]:
         storage = _storage(node) if isinstance(node, Node) else None
         if storage is None:
             continue
+        storage = owners.get(storage, storage)
         if storage in seen:
             shared.add(index)
         seen.add(storage)
     return frozenset(shared)
 
 
-def _storage(node: Node) -> int | None:
+def _storage(node: Node) -> Storage:
     value = node.meta.get("val")
     return value.untyped_storage()._cdata if isinstance(value, Tensor) else None

@@ -10,28 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from popple.engine.torch.gradients import add_to_total, scale_gradients, start_total
+from popple.engine.torch.loss_scale import LossScale
 from popple.engine.torch.replay import Replay, below_autograd
 from popple.engine.torch.update import Slots, UpdateRule, apply_update
 from popple.errors import UsageError
 
 Outputs = list[Tensor]
-Gradients = list[Tensor | None]
 MicroBatches = Iterator[Sequence[Tensor]]
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """How often a step runs in one call: iterations x accumulation x replicas."""
+    """How often a step runs in one call: iterations x accumulation x replicas.
+
+    Gradients of an update are summed, or averaged if `is_mean`: at the end, or while
+    they are accumulated if `is_running_mean`.
+    """
 
     device_iterations: int = 1
     accumulation: int = 1
     replicas: int = 1
     processes: int = 1
     is_mean: bool = True
+    is_running_mean: bool = False
 
     def __post_init__(self) -> None:
         counts = ("device_iterations", "accumulation", "replicas", "processes")
@@ -44,14 +51,27 @@ class Repetition:
         """Micro-batches whose gradients make one update, on all processes."""
         return self.accumulation * self.replicas * self.processes
 
+    @property
+    def share(self) -> float:
+        """What is left to multiply accumulated gradients by."""
+        if not self.is_mean:
+            return 1.0
+        if self.is_running_mean:
+            return 1.0 / self.processes
+        return 1.0 / self.micro_batches_per_update
+
 
 @dataclass
 class DeviceMemory:
-    """The device's own tensors; `buffers` holds one dict per replica."""
+    """The device's own tensors; `buffers` holds one dict per replica.
+
+    `loss_scale` is there if the step takes one, as its last argument.
+    """
 
     weights: dict[str, Tensor]
     buffers: list[dict[str, Tensor]]
     state: Slots = field(default_factory=dict[str, dict[str, Tensor]])
+    loss_scale: LossScale | None = None
 
     def arguments(self, replica: int) -> list[Tensor]:
         """Weights, then buffers, as the step takes them."""
@@ -103,47 +123,77 @@ class TrainingEngine:
         repetition = self._repetition
         states = [memory.arguments(r) for r in range(repetition.replicas)]
         group = repetition.accumulation * repetition.replicas
-        total: Gradients = []
+        total: list[Tensor | None] = []
         for index, batch in enumerate(batches):
             position = index % group
             with below_autograd():
-                results = self._step([*states[index % len(states)], *batch])
-                gradients = results[self._num_outputs :]
-                if position == 0:
-                    total = _owned(gradients) if self._changes_gradients else gradients
-                else:
-                    _accumulate(total, gradients)
+                scale = _scale_arguments(memory, rule)
+                # Some kernels keep what their backward needs only in this mode.
+                with torch.enable_grad():
+                    state = states[index % len(states)]
+                    results = self._step([*state, *batch, *scale])
+                total = self._accumulate(rule, total, results, position)
+                self._count_gradients(memory, results)
                 if position == group - 1:
                     self._update(memory, rule, total)
             yield results[: self._num_outputs]
 
+    def _accumulate(
+        self,
+        rule: UpdateRule,
+        total: list[Tensor | None],
+        results: list[Any],
+        position: int,
+    ) -> list[Tensor | None]:
+        """The total with the gradients of one more micro-batch."""
+        gradients = results[self._num_outputs :][: len(self._trainable)]
+        if not self._owns_gradients:
+            return gradients
+        repetition = self._repetition
+        if position == 0:
+            accumulates = repetition.accumulation > 1
+            return start_total(gradients, rule.accumulator_type if accumulates else None)
+        is_running_mean = repetition.is_mean and repetition.is_running_mean
+        add_to_total(
+            total, gradients, num_before=position, is_running_mean=is_running_mean
+        )
+        return total
+
+    def _count_gradients(self, memory: DeviceMemory, results: list[Any]) -> None:
+        """Note the share of large gradients, if the step returns it."""
+        shares = results[self._num_outputs + len(self._trainable) :]
+        if memory.loss_scale is not None and shares:
+            memory.loss_scale.count(shares[0])
+
     @property
-    def _changes_gradients(self) -> bool:
+    def _owns_gradients(self) -> bool:
         return self._repetition.micro_batches_per_update > 1
 
-    def _update(self, memory: DeviceMemory, rule: UpdateRule, total: Gradients) -> None:
+    def _update(
+        self, memory: DeviceMemory, rule: UpdateRule, total: list[Tensor | None]
+    ) -> None:
         gradients = {
             name: tensor
             for name, tensor in zip(self._trainable, total, strict=True)
             if tensor is not None
         }
         values = list(gradients.values())
+        if not values:
+            return
         if self._reduce is not None:
             self._reduce(values)
-        if self._repetition.is_mean and self._changes_gradients:
-            share = 1.0 / self._repetition.micro_batches_per_update
-            torch._foreach_mul_(values, share)
+        factor, loss_scale = self._repetition.share, memory.loss_scale
+        if loss_scale is not None:
+            factor /= loss_scale.value
+        values = scale_gradients(values, factor, is_owned=self._owns_gradients)
+        gradients = dict(zip(gradients, values, strict=True))
         apply_update(rule, memory.weights, gradients, memory.state)
+        if loss_scale is not None:
+            loss_scale.adapt()
 
 
-def _owned(gradients: Gradients) -> Gradients:
-    """Copies to write to: a gradient may be a view, or one element repeated."""
-    return [
-        g if g is None else g.clone(memory_format=torch.contiguous_format)
-        for g in gradients
-    ]
-
-
-def _accumulate(total: Gradients, gradients: Gradients) -> None:
-    sums = [t for t in total if t is not None]
-    torch._foreach_add_(sums, [g for g in gradients if g is not None])
+def _scale_arguments(memory: DeviceMemory, rule: UpdateRule) -> list[Tensor]:
+    """The loss scale, if the step takes one."""
+    if memory.loss_scale is None:
+        return []
+    return [memory.loss_scale.argument_for(rule.loss_scaling)]

@@ -10,12 +10,10 @@ import torch
 import torch.utils._pytree as pytree
 
 from popple.capture.torch.aten import TABLE, find_lowering, lower_generic
-from popple.graph import OPS
 from tests.capture.torch.aten.examples import Arguments, make_examples
 from tests.capture.torch.tracing import kinds, lower_traced, operators, trace
 
 EXAMPLES = make_examples()
-PRIMS = {"prims.convert_element_type"}
 
 
 def call(name: str, arguments: Arguments) -> Callable[..., Any]:
@@ -29,14 +27,9 @@ def call(name: str, arguments: Arguments) -> Callable[..., Any]:
             next(supply) if wanted else leaf
             for leaf, wanted in zip(leaves, is_tensor, strict=True)
         ]
-        packet = getattr(torch.ops.aten, name, None) or _overload(name)
-        return packet(*pytree.tree_unflatten(filled, structure))
+        return getattr(torch.ops.aten, name)(*pytree.tree_unflatten(filled, structure))
 
     return function
-
-
-def _overload(name: str) -> Callable[..., Any]:
-    raise AssertionError(f"torch has no operator aten.{name}")
 
 
 def tensors_of(arguments: Arguments) -> list[torch.Tensor]:
@@ -45,8 +38,9 @@ def tensors_of(arguments: Arguments) -> list[torch.Tensor]:
 
 
 def test_every_entry_has_an_example_and_no_example_is_left_over() -> None:
-    listed = {f"aten.{name}" for name in EXAMPLES}
-    assert set(TABLE) - PRIMS == listed
+    assert {f"aten.{name}" for name in EXAMPLES} == {
+        name for name in TABLE if name.startswith("aten.")
+    }
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
@@ -55,14 +49,6 @@ def test_an_entry_is_reached_and_lowers_to_a_valid_graph(name: str) -> None:
     step = trace(call(name, arguments), *tensors_of(arguments))
     assert f"aten.{name}" in operators(step)
     assert "generic" not in kinds(lower_traced(step).graph)
-
-
-def test_ops_of_all_lowerings_are_in_the_op_table() -> None:
-    made: set[str] = set()
-    for name, arguments in EXAMPLES.items():
-        step = trace(call(name, arguments), *tensors_of(arguments))
-        made.update(kinds(lower_traced(step).graph))
-    assert made <= set(OPS)
 
 
 def test_in_place_forms_use_the_entry_of_the_plain_form() -> None:

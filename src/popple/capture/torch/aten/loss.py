@@ -18,8 +18,6 @@ _KINDS = {
     "binary_cross_entropy": "binary_cross_entropy",
     "binary_cross_entropy_backward": "binary_cross_entropy_grad",
     "binary_cross_entropy_with_logits": "binary_cross_entropy",
-    "_ctc_loss": "ctc_loss",
-    "_ctc_loss_backward": "ctc_loss_grad",
     "soft_margin_loss": "margin_loss",
     "soft_margin_loss_backward": "margin_loss_grad",
     "multi_margin_loss": "margin_loss",

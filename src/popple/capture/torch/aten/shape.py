@@ -38,7 +38,7 @@ _COPIES = (
     "pixel_shuffle",
     "pixel_unshuffle",
 )
-_SAME = ("alias", "detach", "lift_fresh", "lift", "_conj")
+_SAME = ("alias", "detach", "lift", "_conj")
 
 
 def _permute_order(context: NodeContext) -> dict[str, Attr]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from popple.capture.torch.aten import (
+    annotation,
     attention,
     conv,
     elementwise,
@@ -35,6 +36,7 @@ TABLE: dict[str, Lowering] = {
     **fill.LOWERINGS,
     **loss.LOWERINGS,
     **sort.LOWERINGS,
+    **annotation.LOWERINGS,
 }
 
 

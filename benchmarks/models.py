@@ -1,0 +1,157 @@
+"""The models that benchmarks train: each returns its loss from forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Case = tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, ...]]]
+
+
+class WithLoss(nn.Module):
+    """A classifier that returns its cross-entropy."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, x: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a batch."""
+        return F.cross_entropy(self.body(x), labels)
+
+
+def mnist_cnn() -> nn.Module:
+    """The usual CNN for 28 x 28 images."""
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 5),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 5),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(1024, 128),
+        nn.ReLU(),
+        nn.Linear(128, 10),
+    )
+
+
+def mlp() -> nn.Module:
+    """Four fully connected layers."""
+    return nn.Sequential(
+        nn.Linear(784, 256),
+        nn.ReLU(),
+        nn.Linear(256, 256),
+        nn.ReLU(),
+        nn.Linear(256, 256),
+        nn.ReLU(),
+        nn.Linear(256, 10),
+    )
+
+
+class Residual(nn.Module):
+    """A basic block of ResNet-18."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.norm1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(outputs)
+        self.skip: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.skip = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False),
+                nn.BatchNorm2d(outputs),
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Two convolutions beside a shortcut."""
+        y = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(y)) + self.skip(x))
+
+
+def resnet18() -> nn.Module:
+    """ResNet-18 for 32 x 32 images."""
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, 64, 3, 1, 1, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+    ]
+    width = 64
+    for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+        layers += [Residual(width, outputs, stride), Residual(outputs, outputs, 1)]
+        width = outputs
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
+    )
+
+
+class Transformer(nn.Module):
+    """Four encoder layers over token embeddings, without dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(1000, 128)
+        layer = nn.TransformerEncoderLayer(128, 4, 512, 0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+        self.head = nn.Linear(128, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of a sequence."""
+        return self.head(self.encoder(self.embed(x)).mean(1))
+
+
+class Lstm(nn.Module):
+    """An LSTM whose last state is classified."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(32, 64, batch_first=True)
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of a sequence."""
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class GraphNetwork(nn.Module):
+    """Three graph convolutions by gather and scatter over a fixed graph."""
+
+    def __init__(self, num_nodes: int = 500, num_edges: int = 2000) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(3))
+        self.head = nn.Linear(64, 10)
+        edges = torch.randint(0, num_nodes, (2, num_edges))
+        self.register_buffer("source", edges[0])
+        self.register_buffer("target", edges[1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of every node."""
+        for layer in self.layers:
+            messages = layer(x).index_select(0, self.source)
+            x = F.relu(x + torch.zeros_like(x).index_add(0, self.target, messages))
+        return self.head(x)
+
+
+def _images(*shape: int) -> Callable[[], tuple[Tensor, ...]]:
+    return lambda: (torch.randn(*shape), torch.randint(0, 10, (shape[0],)))
+
+
+CASES: dict[str, Case] = {
+    "MNIST CNN, batch 16": (lambda: WithLoss(mnist_cnn()), _images(16, 1, 28, 28)),
+    "MLP, batch 32": (lambda: WithLoss(mlp()), _images(32, 784)),
+    "ResNet-18 32x32, batch 32": (
+        lambda: WithLoss(resnet18()),
+        _images(32, 3, 32, 32),
+    ),
+    "transformer, 4 layers": (
+        lambda: WithLoss(Transformer()),
+        lambda: (torch.randint(0, 1000, (8, 64)), torch.randint(0, 10, (8,))),
+    ),
+    "LSTM": (lambda: WithLoss(Lstm()), _images(16, 40, 32)),
+    "graph network": (lambda: WithLoss(GraphNetwork()), _images(500, 64)),
+}

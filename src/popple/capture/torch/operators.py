@@ -1,0 +1,206 @@
+"""Operators that traced programs need and aten lacks.
+
+    mark           the same tensor, with a note for the model of costs
+    print_tensor   the same tensor, printed whenever the step runs
+    host_call      a Python function, run on the host in the middle of the step
+
+They are functional: what they return shares no memory with what they are given, and
+a step that does not use their result leaves them out. Front ends call `mark`,
+`print_tensor` and `HostFunction.call` while a step is traced.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+from popple.errors import CaptureError
+from popple.tensor_text import TensorFormat, render_tensor
+
+Gradients = tuple[Any, ...]
+
+
+@torch.library.custom_op(
+    "popple::mark",
+    mutates_args=(),
+    schema="(Tensor x, str kind, str value) -> Tensor",
+)
+def mark(x: Tensor, kind: str, value: str) -> Tensor:
+    """The same tensor; `kind` and `value` are for those who read the traced graph."""
+    return x.clone()
+
+
+@mark.register_fake
+def _(x: Tensor, kind: str, value: str) -> Tensor:
+    return torch.empty_like(x)
+
+
+def _pass_on(ctx: Any, gradient: Tensor) -> Gradients:
+    return gradient, None, None
+
+
+mark.register_autograd(_pass_on)
+
+
+@torch.library.custom_op(
+    "popple::print_tensor",
+    mutates_args=(),
+    schema="(Tensor x, Tensor? is_enabled, str title, str gradient_title, "
+    "int[] sizes, str[] texts) -> Tensor",
+)
+def _print_tensor(
+    x: Tensor,
+    is_enabled: Tensor | None,
+    title: str,
+    gradient_title: str,
+    sizes: Sequence[int],
+    texts: Sequence[str],
+) -> Tensor:
+    if is_enabled is None or bool(is_enabled):
+        _write(title, x, _format(sizes, texts))
+    return x.clone()
+
+
+@_print_tensor.register_fake
+def _(x: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(x)
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.arguments = inputs[1:]
+
+
+def _print_gradient(ctx: Any, gradient: Tensor) -> Gradients:
+    is_enabled, _, title, sizes, texts = ctx.arguments
+    if title:
+        gradient = _print_tensor(gradient, is_enabled, title, "", sizes, texts)
+    return gradient, None, None, None, None, None
+
+
+_print_tensor.register_autograd(_print_gradient, setup_context=_remember)
+
+
+def print_tensor(
+    x: Tensor,
+    title: str,
+    gradient_title: str,
+    form: TensorFormat,
+    is_enabled: Tensor | None = None,
+) -> Tensor:
+    """`x`, printed to stderr in every run; its gradient too if that has a title.
+
+    `is_enabled` is a tensor that can switch a run's printing off.
+    """
+    fields = astuple(form)
+    sizes = [field for field in fields if isinstance(field, int)]
+    texts = [field for field in fields if isinstance(field, str)]
+    return _print_tensor(x, is_enabled, title, gradient_title, sizes, texts)
+
+
+def _format(sizes: Sequence[int], texts: Sequence[str]) -> TensorFormat:
+    """A TensorFormat's fields are its numbers and then its texts."""
+    return TensorFormat(*sizes, *texts)
+
+
+def _write(title: str, x: Tensor, form: TensorFormat) -> None:
+    values = x.detach().cpu()
+    if values.is_floating_point():
+        values = values.float()  # NumPy has no bfloat16
+    sys.stderr.write(f"{title}: {render_tensor(values.numpy(), form)}\n")
+    sys.stderr.flush()
+
+
+@dataclass(frozen=True, eq=False)
+class HostFunction:
+    """A Python function of tensors and the tensors it returns, as examples."""
+
+    function: Callable[..., Any]
+    name: str
+    examples: tuple[Tensor, ...]
+
+    def call(self, inputs: Sequence[Tensor], is_enabled: Tensor | None) -> list[Tensor]:
+        """Its results in the step that is being traced.
+
+        `is_enabled` can switch a run's call off; results are then zeros.
+        """
+        number = next(_numbers)
+        _host_functions[number] = self
+        results = _host_call(list(inputs), is_enabled, number)
+        proxy_mode = get_proxy_mode()
+        if proxy_mode is not None:
+            # The traced graph keeps the function alive; the table does not.
+            next(iter(reversed(proxy_mode.tracer.graph.nodes))).meta["host"] = self
+        return results
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Its results for real tensors, in the types of the examples."""
+        found = self.function(*inputs)
+        results = found if isinstance(found, (list, tuple)) else [found]
+        if len(results) != len(self.examples):
+            raise CaptureError(
+                f"the host function {self.name} returned {len(results)} tensors "
+                f"in this run and {len(self.examples)} when it was compiled."
+            )
+        return [
+            self._checked(result, example)
+            for result, example in zip(results, self.examples, strict=True)
+        ]
+
+    def _checked(self, result: Tensor, example: Tensor) -> Tensor:
+        if result.shape != example.shape:
+            raise CaptureError(
+                f"the host function {self.name} returned shape {tuple(result.shape)} "
+                f"in this run and {tuple(example.shape)} when it was compiled."
+            )
+        return result.detach().to(example.dtype, copy=True)
+
+
+_numbers = itertools.count()
+_host_functions: WeakValueDictionary[int, HostFunction] = WeakValueDictionary()
+
+
+@torch.library.custom_op(
+    "popple::host_call",
+    mutates_args=(),
+    schema="(Tensor[] inputs, Tensor? is_enabled, int number) -> Tensor[]",
+)
+def _host_call(
+    inputs: list[Tensor], is_enabled: Tensor | None, number: int
+) -> list[Tensor]:
+    host = _host_functions[number]
+    if is_enabled is not None and not bool(is_enabled):
+        return [torch.zeros_like(example) for example in host.examples]
+    device = inputs[0].device if inputs else torch.device("cpu")
+    results = host.run([tensor.detach().cpu() for tensor in inputs])
+    return [result.to(device) for result in results]
+
+
+@_host_call.register_fake
+def _(inputs: list[Tensor], is_enabled: Tensor | None, number: int) -> list[Tensor]:
+    device = inputs[0].device if inputs else torch.device("cpu")
+    return [
+        torch.empty(example.shape, dtype=example.dtype, device=device)
+        for example in _host_functions[number].examples
+    ]
+
+
+def _remember_name(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.name = _host_functions[inputs[2]].name
+
+
+def _refuse_gradient(ctx: Any, *gradients: Any) -> Gradients:
+    raise CaptureError(
+        f"the host function {ctx.name} has no gradient.",
+        remedy="Use it in inference, or detach() what it is given.",
+    )
+
+
+_host_call.register_autograd(_refuse_gradient, setup_context=_remember_name)

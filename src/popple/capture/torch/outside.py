@@ -1,0 +1,42 @@
+"""Calls of the user's code off the record, while a step is being traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils._python_dispatch import _disable_current_modes
+
+
+def call_outside(
+    function: Callable[..., Any],
+    shapes: Sequence[Tensor],
+    module: nn.Module,
+    state: Mapping[str, Tensor],
+) -> Any:
+    """What a function returns for zeros of the shapes and types of these tensors.
+
+    Nothing of it is traced. The parameters and buffers of `module`, which are the
+    trace's own at that time, are those of `state` meanwhile.
+    """
+    given = [(tuple(tensor.shape), tensor.dtype) for tensor in shapes]
+    named = {f"module.{name}": tensor for name, tensor in state.items()}
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        zeros = [torch.zeros(shape, dtype=dtype) for shape, dtype in given]
+        return functional_call(_Caller(module, function), named, tuple(zeros))
+
+
+class _Caller(nn.Module):
+    """Calls a function while a module's parameters are exchanged."""
+
+    def __init__(self, module: nn.Module, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.module = module
+        self._calls = (function,)  # in a tuple it is no submodule, if it is a module
+
+    def forward(self, *args: Any) -> Any:
+        """What the function returns."""
+        return self._calls[0](*args)

@@ -1,0 +1,57 @@
+"""Gradients of several micro-batches, made into those of one update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+Gradients = Sequence[Tensor | None]
+"""One for each trained weight; None where the loss does not depend on it."""
+
+
+def start_total(
+    gradients: Gradients, dtype: torch.dtype | None
+) -> list[Tensor | None]:
+    """Copies to add to, in `dtype` or their own type.
+
+    A gradient may be a view, or one element repeated.
+    """
+    return [
+        g
+        if g is None
+        else torch.empty_like(
+            g, dtype=dtype, memory_format=torch.contiguous_format
+        ).copy_(g)
+        for g in gradients
+    ]
+
+
+def add_to_total(
+    total: Gradients, gradients: Gradients, *, num_before: int, is_running_mean: bool
+) -> None:
+    """Add to a sum of `num_before` gradients, or keep up their mean."""
+    sums = [t for t in total if t is not None]
+    if not sums:
+        return
+    added = [g for g in gradients if g is not None]
+    if is_running_mean:
+        share = 1 / (num_before + 1)
+        torch._foreach_mul_(sums, 1 - share)
+        torch._foreach_add_(sums, added, alpha=share)
+    else:
+        torch._foreach_add_(sums, added)
+
+
+def scale_gradients(
+    gradients: list[Tensor], factor: float, *, is_owned: bool
+) -> list[Tensor]:
+    """The gradients times a factor, in float32; overwrites those that are owned."""
+    if factor == 1:
+        return gradients
+    wide = [g.float() for g in gradients]
+    if is_owned:
+        torch._foreach_mul_(wide, factor)
+        return wide
+    return list(torch._foreach_mul(wide, factor))

@@ -1,0 +1,96 @@
+"""What forward may not do while a model is traced, and errors that say so.
+
+Shapes and the path through the program are fixed when a model is compiled, so nothing
+may depend on the value of a tensor. Errors of PyTorch itself pass through as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
+from torch.overrides import TorchFunctionMode
+
+from popple.capture.torch import failing_line
+
+from ._errors import Error
+
+__all__ = ["DynamicShapeError", "Refusals", "explained_errors"]
+
+_INTERPOLATIONS = ("linear", "trilinear")
+
+
+class DynamicShapeError(Error, DynamicOutputShapeException):
+    """An operator's result has a shape that only values decide."""
+
+    def __init__(self, message: str, func: Any = None) -> None:
+        Error.__init__(self, message)
+        self.func = func
+
+
+class Refusals(TorchFunctionMode):
+    """While active, refuses functions of torch that the device lacks."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run one function of torch."""
+        if func is F.interpolate:
+            _check_interpolation(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _check_interpolation(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    *_: Any,
+    **__: Any,
+) -> None:
+    if mode in _INTERPOLATIONS:
+        raise Error(
+            f"Upsampling in mode {mode!r} is not supported: in one and three "
+            "dimensions only 'nearest' is supported, in two also 'bilinear' and "
+            "'bicubic'."
+        )
+
+
+@contextmanager
+def explained_errors() -> Iterator[None]:
+    """Errors of tracing itself, told in terms of the user's program."""
+    try:
+        yield
+    except DynamicOutputShapeException as error:
+        raise DynamicShapeError(
+            f"{failing_line(error)}{error.func} gives a tensor whose shape depends on "
+            "values, but shapes are fixed when a model is compiled. Use an operator "
+            "of fixed shape, such as torch.where with three arguments.",
+            error.func,
+        ) from error
+    except DataDependentOutputException as error:
+        raise Error(
+            f"{failing_line(error)}forward asks for the value of a tensor, but there "
+            "are none while a model is compiled. Use torch.where or poptorch.cond "
+            "instead of Python's control flow, and no item(), tolist() or float()."
+        ) from error
+    except TypeError as error:
+        # The tensors of a trace are of a class that users need not know.
+        error.args = tuple(map(_without_trace_names, error.args))
+        raise
+
+
+def _without_trace_names(argument: Any) -> Any:
+    if not isinstance(argument, str):
+        return argument
+    return argument.replace("FakeTensor", "Tensor")

@@ -1,0 +1,33 @@
+"""Graph neural networks of torch_geometric as poptorch models.
+
+Models are compiled for one size of their inputs, so batches of graphs must all have
+the same: loaders here pad or trim them. Importing the package also lets models take
+and return graphs, and has operators of torch_geometric whose results have no fixed
+size traced in a form that does. poptorch imports it by itself when a program that
+uses torch_geometric passes a graph to a model or compiles one.
+"""
+
+from __future__ import annotations
+
+from poptorch import __version__
+
+from .collate import make_exclude_keys
+from .dataloader import FixedSizeDataLoader, FixedSizeStrategy, OverSizeStrategy
+from .fixed_size_options import FixedSizeOptions
+from .override import register_overrides
+from .types import PyGArgsParser
+from .utils import TrainingStepper, set_aggregation_dim_size
+
+__all__ = [
+    "FixedSizeDataLoader",
+    "FixedSizeOptions",
+    "FixedSizeStrategy",
+    "OverSizeStrategy",
+    "PyGArgsParser",
+    "TrainingStepper",
+    "__version__",
+    "make_exclude_keys",
+    "set_aggregation_dim_size",
+]
+
+register_overrides()

@@ -1,0 +1,19 @@
+"""Tests of the facade hold devices of their own, so that they can run side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _own_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh virtual pod for every test; nothing of the user's environment."""
+    monkeypatch.setattr(
+        "popple.device.pod.get_default_directory", lambda name: tmp_path / name
+    )
+    for name in ("POPPLE_TARGET", "POPPLE_REPORT", "POPLAR_ENGINE_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("IPU_MODEL", "SMALL_IPU_MODEL", "CACHE_DIR", "DEFAULT_OPTIONS"):
+        monkeypatch.delenv(f"POPTORCH_{name}", raising=False)

@@ -1,0 +1,119 @@
+"""Every option is translated, or listed as having no effect with the reason."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import poptorch
+from popple.graph import DType, Strategy
+from poptorch import _translate as translate
+from poptorch.options import option_names
+from tests.poptorch.models import Scale, options
+
+TABLES = (translate.TRANSLATED, translate.WITHOUT_EFFECT)
+
+
+def test_every_option_is_in_exactly_one_table() -> None:
+    listed = [name for table in TABLES for name in table]
+    assert sorted(listed) == sorted(option_names())
+
+
+@pytest.mark.parametrize("table", TABLES, ids=["translated", "without effect"])
+def test_every_entry_says_something(table: dict[str, str]) -> None:
+    assert all(len(text) > 10 for text in table.values())
+
+
+def model_options(
+    opts: poptorch.Options, optimizer: torch.optim.Optimizer | None = None
+) -> translate.ModelOptions:
+    return translate.model_options(opts, 4, optimizer, {"w": "g"})
+
+
+def test_counts_become_those_of_the_core() -> None:
+    made = model_options(options(d=2, g=3, r=4), torch.optim.SGD([torch.ones(1)], lr=1))
+    assert (made.device_iterations, made.accumulation, made.replicas) == (2, 3, 4)
+    assert made.micro_batch == 4
+    assert model_options(options(d=2, r=4)).accumulation == 1
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (poptorch.PipelinedExecution(), Strategy.PIPELINED),
+        (poptorch.ShardedExecution(), Strategy.SHARDED),
+        (poptorch.SerialPhasedExecution("A"), Strategy.PHASED),
+        (poptorch.ParallelPhasedExecution("A"), Strategy.PHASED),
+    ],
+)
+def test_strategies(strategy: object, expected: Strategy) -> None:
+    opts = options().setExecutionStrategy(strategy)  # type: ignore[arg-type]
+    assert model_options(opts).strategy is expected
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "num_states"),
+    [
+        (lambda ws: torch.optim.SGD(ws, lr=1), "sgd_update", 0),
+        (lambda ws: torch.optim.SGD(ws, lr=1, momentum=0.9), "momentum_update", 1),
+        (lambda ws: torch.optim.Adam(ws), "adam_update", 2),
+        (lambda ws: torch.optim.AdamW(ws), "adam_update", 2),
+        (lambda ws: poptorch.optim.LAMB(ws), "lamb_update", 2),
+        (lambda ws: torch.optim.RMSprop(ws), "rmsprop_update", 1),
+        (lambda ws: torch.optim.RMSprop(ws, momentum=0.9), "rmsprop_update", 2),
+        (
+            lambda ws: torch.optim.RMSprop(ws, momentum=0.9, centered=True),
+            "rmsprop_update",
+            3,
+        ),
+    ],
+)
+def test_optimizers_become_update_ops(make: object, kind: str, num_states: int) -> None:
+    optimizer = make(Scale().parameters())  # type: ignore[operator]
+    update = model_options(options(), optimizer).update
+    assert update is not None
+    assert (update.kind, update.num_states) == (kind, num_states)
+
+
+def test_types_of_state_and_accumulators() -> None:
+    adam = poptorch.optim.Adam(
+        Scale().parameters(),
+        accum_type=torch.float16,
+        first_order_momentum_accum_type=torch.float16,
+    )
+    update = model_options(options(), adam).update
+    assert update is not None
+    assert update.accumulator_dtype is update.state_dtype is DType.F16
+
+
+def test_settings_of_groups() -> None:
+    first, second = torch.ones(1), torch.ones(2)
+    groups = [{"params": [first]}, {"params": [second], "lr": 0.5}]
+    rule = translate.update_rule(
+        torch.optim.SGD(groups, lr=0.1), {id(first): "a", id(second): "b"}
+    )
+    assert [(g.names, g.settings["lr"]) for g in rule.groups] == [
+        (("a",), 0.1),
+        (("b",), 0.5),
+    ]
+
+
+def test_plan_options() -> None:
+    opts = options().setAvailableMemoryProportion({"IPU0": 0.3, "IPU1": 0.2})
+    opts.Precision.setPartialsType(torch.half)
+    plan = model_options(opts).plan
+    assert (plan.memory_proportion, plan.partials) == (0.2, "f16")
+
+
+def test_several_processes_are_refused() -> None:
+    opts = options()
+    opts.Distributed.configureProcessId(0, 2)
+    with pytest.raises(poptorch.Error, match="several processes are not available yet"):
+        poptorch.inferenceModel(Scale(), opts)
+
+
+def test_anchors_are_refused() -> None:
+    opts = options()
+    opts.anchorTensor("short", "long")
+    with pytest.raises(poptorch.Error, match="Return them from forward instead"):
+        poptorch.inferenceModel(Scale(), opts)
