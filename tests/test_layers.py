@@ -28,6 +28,7 @@ FLOW = DATA | {"popple.place", "popple.plan", "popple.sim", "popple.report"}
 CORE = FLOW | {"popple.options", "popple.pipeline", "popple.record"}
 EVERYTHING = CORE | {
     "popple",
+    "popple.tensor_text",
     "popple.capture",
     "popple.device",
     "popple.distributed",
@@ -52,7 +53,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.record": FLOW | {"popple.options"},
     "popple.pipeline": FLOW | {"popple.options", "popple.record"},
     "popple": CORE,
-    "popple.capture": BASE | {"popple.graph"},
+    "popple.tensor_text": BASE,
+    "popple.capture": BASE | {"popple.graph", "popple.tensor_text"},
     "popple.engine": BASE,
     "popple.device": BASE | {"popple.target"},
     "popple.distributed": BASE | {"popple.target"},
@@ -60,11 +62,21 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.tools": CORE | {"popple", "popple.device", "popple.viewer"},
     "popple.notebook": CORE | {"popple", "popple.device", "popple.viewer"},
     "poptorch": EVERYTHING,
+    "popdist": BASE | {"poptorch"},
+    # Extends poptorch, so it is the one facade that imports another. poptorch knows it
+    # by name only, and loads it when a program uses torch_geometric.
+    "poptorch_geometric": EVERYTHING | {"poptorch"},
 }
 
 # Frameworks, and the only places that may import them.
 FRAMEWORK_HOMES: Mapping[str, tuple[str, ...]] = {
-    "torch": ("popple.capture.torch", "popple.engine.torch", "poptorch"),
+    "torch": (
+        "popple.capture.torch",
+        "popple.engine.torch",
+        "poptorch",
+        "poptorch_geometric",
+    ),
+    "torch_geometric": ("poptorch_geometric",),
     "tensorflow": ("popple.capture.tensorflow", "popple.engine.tensorflow"),
     "tf_keras": ("popple.capture.tensorflow", "popple.engine.tensorflow"),
     "onnx": ("popple.capture.onnx",),

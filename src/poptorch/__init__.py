@@ -7,19 +7,24 @@ what it would cost on an IPU from Popple's model.
 
 from __future__ import annotations
 
-from . import _impl, enums, ops, optim, options, poptorch_core
+from . import _args_parser as _args_parser  # programs reach for these three
+from . import _impl as _impl
+from . import _poplar_executor as _poplar_executor
+from . import enums, ops, optim, options, poptorch_core, profiling
 from ._accessor import AsynchronousDataAccessor
 from ._data_loader import DataLoader
-from ._device import ipuHardwareIsAvailable, ipuHardwareVersion
+from ._device import ipuHardwareIsAvailable, ipuHardwareVersion, poptorchAtExit
 from ._errors import ConfigFileError, Error, RecoverableError, UnrecoverableError
 from ._executor import PoplarExecutor
+from ._extensions import registerGeometricCustomArgParsers
 from ._hooks import registerPostCompileHook, registerPreCompileHook
 from ._logging import setLogLevel
 from ._losses import identity_loss
+from ._printing import module_repr, print
 from ._structure import ICustomArgParser, registerCustomArgParser
 from ._trace import isRunningOnIpu
 from ._version import __version__
-from ._wrap import inferenceModel, trainingModel
+from ._wrap import inferenceModel, load, trainingModel
 from .enums import (
     AutoStage,
     CommGroupType,
@@ -130,15 +135,21 @@ __all__ = [
     "ipuHardwareVersion",
     "ipu_print_tensor",
     "isRunningOnIpu",
+    "load",
+    "module_repr",
     "nearest",
     "nop",
     "ops",
     "optim",
     "options",
+    "poptorchAtExit",
     "poptorch_core",
+    "print",
+    "profiling",
     "recomputationCheckpoint",
     "registerCustomArgParser",
     "registerCustomOp",
+    "registerGeometricCustomArgParsers",
     "registerPostCompileHook",
     "registerPreCompileHook",
     "removeBlocks",

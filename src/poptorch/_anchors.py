@@ -16,12 +16,21 @@ from popple.errors import suggest
 from ._batching import MicroBatch, OutputCollector, OutputPlan
 from ._errors import Error
 from ._logging import logger
-from ._tensor_names import GRADIENT, UPDATED
+from ._tensor_names import UPDATED
 from ._translate import output_plan
 from .enums import OutputMode
 from .options import Options
 
-__all__ = ["Anchor", "AnchorReader", "anchors_of", "check_anchors"]
+__all__ = [
+    "FINAL_LOSS_SCALE",
+    "Anchor",
+    "AnchorReader",
+    "anchors_of",
+    "check_anchors",
+]
+
+FINAL_LOSS_SCALE = "finalLossScale"
+"""The loss scale as a step used it."""
 
 _MODE_NAMES = {
     OutputMode.All: "ALL",
@@ -74,8 +83,8 @@ class AnchorReader:
     """Takes the anchored tensors of one call as micro-batches finish.
 
     `exposed` names the tensors the step returns besides its outputs, `weights` gives
-    the device's weights of a replica, and `settings` the optimiser's tensors. Gradients
-    are those of the scaled loss.
+    the device's weights of a replica, and `settings` are the optimiser's tensors.
+    Gradients are those of the scaled loss.
     """
 
     def __init__(
@@ -84,13 +93,11 @@ class AnchorReader:
         exposed: tuple[str, ...],
         weights: Callable[[int], Mapping[str, torch.Tensor]],
         settings: Mapping[str, torch.Tensor],
-        loss_scale: float = 1.0,
     ) -> None:
         self._collectors = [(a, OutputCollector(a.plan)) for a in anchors]
         self._positions = {name: index for index, name in enumerate(exposed)}
         self._weights = weights
         self._settings = settings
-        self._loss_scale = loss_scale
 
     def add(self, place: MicroBatch, exposed: list[torch.Tensor]) -> None:
         """Take what the step at `place` exposed."""
@@ -105,9 +112,7 @@ class AnchorReader:
             return self._weights(place.replica)[weight].clone()
         position = self._positions.get(anchor.name)
         if position is None:
-            return self._settings[anchor.name]
-        if anchor.name.startswith(GRADIENT) and self._loss_scale != 1.0:
-            return exposed[position] * self._loss_scale
+            return self._settings[anchor.name].clone()
         return exposed[position]
 
     def results(self) -> dict[str, torch.Tensor]:

@@ -6,8 +6,8 @@ arguments --trace--> TracedStep --lower--> Graph          for the model of costs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -26,8 +26,15 @@ from popple.capture.torch import (
     is_random,
     lower_step,
     trace_step,
+    with_gradient_counts,
 )
-from popple.engine.torch import Replay, build_replay
+from popple.engine.torch import (
+    Arithmetic,
+    AutomaticScaling,
+    Numerics,
+    Replay,
+    build_replay,
+)
 from popple.errors import CaptureError
 from popple.graph import Phase
 
@@ -37,6 +44,7 @@ from ._batching import BatchPlan
 from ._blocks import active_trace
 from ._errors import Error
 from ._extensions import extended_tracing
+from ._outputs import output_tensors
 from ._strategies import _IExecutionStrategy
 from ._structure import flatten_tensors
 from ._tensor_names import NamedOp, name_tensors, named_ops
@@ -45,6 +53,7 @@ from ._trace_rules import trace_rules
 
 __all__ = ["CompileRequest", "CompiledStep", "compile_step", "to_device_type"]
 
+_LOSS_SCALE = "lossScaling_FLOAT"
 _ON_DEVICE = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
 
 
@@ -63,7 +72,10 @@ class CompileRequest:
     """A module to compile for these arguments; `trainable` is None for inference.
 
     `anchors` are names of tensors the program wants to see. Names of ops begin with
-    the modules they are in if `has_scopes`.
+    the modules they are in if `has_scopes`. Parameters that are `grouped` have a first
+    dimension with one entry per group of replicas. With `scales_loss` the step takes a
+    loss scale; `automatic` says how that adapts itself, if it does. With
+    `has_strided_groups`, group normalisation strides over channels.
     """
 
     name: str
@@ -75,6 +87,11 @@ class CompileRequest:
     backend: Backend = Backend()
     anchors: tuple[str, ...] = ()
     has_scopes: bool = True
+    grouped: frozenset[str] = frozenset()
+    scales_loss: bool = False
+    automatic: AutomaticScaling | None = None
+    has_strided_groups: bool = False
+    numerics: Numerics = field(default_factory=Numerics)
 
 
 @dataclass(frozen=True)
@@ -82,7 +99,7 @@ class CompiledStep:
     """A step that can be run and modelled.
 
     `exposed` are the names of the tensors that its replay returns besides the outputs,
-    right behind them.
+    right behind them. With `scales_loss` the replay takes a loss scale at the end.
     """
 
     traced: TracedStep
@@ -92,6 +109,8 @@ class CompiledStep:
     backend: Backend = Backend()
     exposed: tuple[str, ...] = ()
     has_scopes: bool = True
+    scales_loss: bool = False
+    arithmetic: Arithmetic | None = None
 
     @cached_property
     def num_stages(self) -> int:
@@ -140,11 +159,16 @@ def compile_step(
     traced = _trace(request, examples)
     progress("lowering")
     names = _input_names(request.arguments, len(examples))
+    names += [_LOSS_SCALE] if request.scales_loss else []
     lowered = lower_step(LowerRequest(request.name, traced, names, place_of))
     progress("preparing")
     shown = _find_anchors(request, traced, lowered)
     run = expose(traced, list(shown.values()))
-    replay = build_replay(run.graph_module, _overwritten_constants(run))
+    module = run.graph_module
+    if request.automatic is not None:
+        module = with_gradient_counts(module, request.automatic.large)
+    arithmetic = _arithmetic(request)
+    replay = build_replay(module, _overwritten_constants(run), arithmetic)
     replay = backend.prepare(replay, len(traced.parameters) + len(traced.buffers))
     return CompiledStep(
         traced=traced,
@@ -154,6 +178,8 @@ def compile_step(
         backend=backend,
         exposed=tuple(shown),
         has_scopes=request.has_scopes,
+        scales_loss=request.scales_loss,
+        arithmetic=arithmetic,
     )
 
 
@@ -165,6 +191,19 @@ def _find_anchors(
         return {}
     tensors = name_tensors(traced, lowered, request.has_scopes)
     return {name: tensors[name] for name in request.anchors if name in tensors}
+
+
+def _arithmetic(request: CompileRequest) -> Arithmetic | None:
+    """The machine's arithmetic, or None for that of the host."""
+    if request.numerics.is_plain:
+        return None
+    if not request.backend.is_default:
+        raise Error(
+            "Stochastic rounding and POPPLE_NUMERICS need the replay backend on the "
+            f"CPU, not {request.backend.name} on {request.backend.device}. Switch one "
+            "of them off."
+        )
+    return Arithmetic(request.numerics)
 
 
 def _overwritten_constants(traced: TracedStep) -> list[Node]:
@@ -190,25 +229,34 @@ def _is_variable(node: Node) -> bool:
 def _trace(request: CompileRequest, examples: Sequence[torch.Tensor]) -> TracedStep:
     module = request.module
     backend = request.backend
-    with tracing(), extended_tracing(), backend.tracing(), trace_rules():
+    rules = trace_rules(request.has_strided_groups)
+    with tracing(), extended_tracing(), backend.tracing(), rules:
         try:
             return trace_step(
                 TraceRequest(
                     module=module,
                     bind=lambda tensors: _call_arguments(request.arguments, tensors),
-                    parameters=_plain(module.named_parameters(), backend),
+                    parameters=_plain(_one_group(request), backend),
                     buffers=_plain(module.named_buffers(), backend),
                     inputs=examples,
                     trainable=request.trainable,
+                    scales_loss=request.scales_loss,
                     default_block=FIRST_PLACE,
                     listener=lambda trace: active_trace.set(
                         BlockPlaces(request.strategy, trace)
                     ),
-                    flatten=flatten_tensors,
+                    flatten=output_tensors,
+                    constants=_known_numbers(module),
                 )
             )
         except CaptureError as error:
             raise Error(str(error)) from error
+
+
+def _one_group(request: CompileRequest) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters as one replica sees them."""
+    for name, parameter in request.module.named_parameters():
+        yield name, parameter[0] if name in request.grouped else parameter
 
 
 def _call_arguments(
@@ -224,6 +272,16 @@ def _plain(
     """Tensors without the wrapper class, in a type the device has."""
     return {
         name: backend.place(to_device_type(tensor.detach())) for name, tensor in named
+    }
+
+
+def _known_numbers(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Integer parameters and buffers are compiled in, so their values are known."""
+    named = (*module.named_parameters(), *module.named_buffers())
+    return {
+        name: tensor.detach().clone()
+        for name, tensor in named
+        if tensor.numel() == 1 and not tensor.is_floating_point()
     }
 
 

@@ -6,7 +6,7 @@ BoundArgs --split--> micro-batches --engine--> outputs --collect--> what forward
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,15 +15,18 @@ from torch import nn
 from popple.engine.torch import (
     DeviceMemory,
     InferenceEngine,
+    LossScale,
     Replay,
     TrainingEngine,
     UpdateRule,
+    apply_update,
     initial_state,
+    with_equal_steps,
 )
 from popple.errors import ArithmeticTrap
 
 from . import _translate as translate
-from ._anchors import Anchor, AnchorReader
+from ._anchors import FINAL_LOSS_SCALE, Anchor, AnchorReader
 from ._args import BoundArgs
 from ._batching import OutputCollector
 from ._compile import CompiledStep, to_device_type
@@ -32,6 +35,13 @@ from ._errors import Error
 from ._logging import logger
 from ._memory import load_device, read_device
 from ._random import DeviceRandom
+from ._replica_groups import (
+    GroupedMemory,
+    Groupings,
+    with_grouped_update,
+    with_whole_gradients,
+)
+from ._returned import to_host
 from ._structure import rebuild
 from .options import Options
 
@@ -46,7 +56,7 @@ class CompiledModel:
     `rule` is the optimiser; None makes it an inference model. `memory` is there once
     weights have been loaded. `arguments` are what the step was compiled for; `random`
     are the random numbers the device draws. `times` and `anchored` are those of the
-    newest call.
+    newest call; `settings` gives the optimiser's numbers by name.
     """
 
     def __init__(
@@ -56,8 +66,10 @@ class CompiledModel:
         options: Options,
         rule: UpdateRule | None,
         anchors: Sequence[Anchor] = (),
+        groupings: Groupings | None = None,
     ) -> None:
         self.step = step
+        self.groupings: Groupings = groupings or {}
         self.arguments = arguments
         self.memory: DeviceMemory | None = None
         self.has_run = False
@@ -71,6 +83,7 @@ class CompiledModel:
         self.random = DeviceRandom(options)
         self.times = CallTimes()
         self.anchored: dict[str, torch.Tensor] = {}
+        self.settings: Callable[[], Mapping[str, torch.Tensor]] = dict
         self._synthetic: list[torch.Tensor] | None = None
         self._engine = self._make_engine()
 
@@ -87,7 +100,14 @@ class CompiledModel:
         shared = self._options.broadcast_buffers
         num_buffer_sets = 1 if shared else self._options.replication_factor
         backend = self.step.backend
-        self.memory = load_device(module, self.memory, num_buffer_sets, backend)
+        self.memory = load_device(
+            module, self.memory, num_buffer_sets, backend, self.groupings
+        )
+        if self._rule is not None and not self.memory.state:
+            self.memory.state = initial_state(self._rule, self.memory.weights)
+        if self.step.scales_loss and self.memory.loss_scale is None:
+            automatic = translate.automatic_scaling(self._options)
+            self.memory.loss_scale = LossScale(automatic, backend.device)
 
     def read(self, module: nn.Module) -> None:
         """Copy the device's weights and buffers to the module."""
@@ -103,12 +123,9 @@ class CompiledModel:
                 held[name].copy_(buffers[name])
 
     def use_rule(self, rule: UpdateRule) -> None:
-        """Update by other settings; state they need and old ones did not is zero."""
-        self._rule = rule
-        if self.memory is None or not self.memory.state:
-            return
-        for slot, tensors in initial_state(rule, self.memory.weights).items():
-            self.memory.state.setdefault(slot, tensors)
+        """Update by this rule from the next call on; state stays as it is."""
+        assert self.memory is not None
+        self._rule = with_equal_steps(rule, self.memory.state)
 
     # -- running
 
@@ -134,7 +151,7 @@ class CompiledModel:
         self.has_run = True
         self.anchored = anchors.results()
         tensors = [
-            _to_host_type(constants.get(number, collector.result()))
+            to_host(constants.get(number, collector.result()))
             for number, collector in enumerate(collectors)
         ]
         return rebuild(self.step.traced.example, tensors)
@@ -147,11 +164,16 @@ class CompiledModel:
     def _anchor_reader(self) -> AnchorReader:
         memory = self.memory
         assert memory is not None
+        settings = dict(self.settings()) if self._anchors else {}
+        if memory.loss_scale is not None:
+            settings[FINAL_LOSS_SCALE] = memory.loss_scale.argument
         return AnchorReader(
             self._anchors,
             self.step.exposed,
-            weights=lambda replica: memory.weights,
-            settings={},
+            weights=memory.weights_of
+            if isinstance(memory, GroupedMemory)
+            else lambda replica: memory.weights,
+            settings=settings,
         )
 
     @property
@@ -191,8 +213,6 @@ class CompiledModel:
         if isinstance(self._engine, InferenceEngine):
             return self._engine.run(memory, batches)
         assert rule is not None
-        if not memory.state:
-            memory.state = initial_state(rule, memory.weights)
         return self._engine.run(memory, rule, batches)
 
     def _make_engine(self) -> InferenceEngine | TrainingEngine:
@@ -202,7 +222,15 @@ class CompiledModel:
         num_outputs = traced.num_outputs + len(self.step.exposed)
         if self._rule is None:
             return InferenceEngine(replay, num_outputs, repetition)
-        return TrainingEngine(replay, num_outputs, traced.trainable, repetition)
+        arithmetic = self.step.arithmetic
+        update = apply_update if arithmetic is None else arithmetic.update
+        if self.groupings:
+            names = (traced.parameters, traced.trainable)
+            replay = with_whole_gradients(replay, num_outputs, *names, self.groupings)
+            update = with_grouped_update(update, self.groupings)
+        return TrainingEngine(
+            replay, num_outputs, traced.trainable, repetition, update=update
+        )
 
     def _checked(self, replay: Replay) -> Replay:
         wanted = self._options._Popart.options.get("enableFloatingPointChecks")
@@ -215,11 +243,3 @@ def _normal_numbers(tensor: torch.Tensor) -> torch.Tensor:
         return torch.zeros_like(tensor)
     generator = torch.Generator().manual_seed(0)
     return torch.randn(tensor.shape, generator=generator).to(tensor.dtype)
-
-
-def _to_host_type(tensor: torch.Tensor) -> torch.Tensor:
-    """Outputs come back in the device's types."""
-    tensor = tensor.cpu()
-    if tensor.dtype is torch.int64:
-        return tensor.to(torch.int32)
-    return tensor.to(torch.float32) if tensor.dtype is torch.float64 else tensor

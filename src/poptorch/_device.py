@@ -29,6 +29,7 @@ __all__ = [
     "is_ipu_model",
     "model_target",
     "num_ipus",
+    "poptorchAtExit",
     "system",
 ]
 
@@ -172,6 +173,10 @@ def _environment_says_wait() -> bool:
 def model_target(ipus_per_replica: int, replicas: int) -> Target:
     """The machine to model: as many chips of the system as the model asks for."""
     return Target(system(), ipus_per_replica, replicas)
+
+
+def poptorchAtExit() -> None:
+    """What programs call before they end. IPUs are let go of with the process."""
 
 
 def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:

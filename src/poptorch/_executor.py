@@ -6,33 +6,26 @@ detached --call or attach--> attached ... --destroy--> wrapped again.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from popple.engine.torch import UpdateRule
-
 from . import _translate as translate
-from ._anchors import Anchor, anchors_of, check_anchors
-from ._args import ArgsParser, BoundArgs, check_tensors
-from ._backend import chosen_backend
-from ._checks import check_buffers, check_named_buffers, check_pipeline
-from ._compile import CompiledStep, CompileRequest, compile_step
+from ._args import ArgsParser, BoundArgs
+from ._compilation import Compilation
 from ._compiled_model import CompiledModel
 from ._device import Attachment, num_ipus
 from ._errors import Error, check
 from ._executor_services import ExecutorServices
-from ._hooks import compile_hooks
-from ._logging import TRACE, logger
-from ._modelling import ModelledCost, report_directory
-from ._ops_overlap import check_overlap
-from ._placement_log import log_placement
+from ._logging import logger
+from ._modelling import ModelledCost
+from ._optim_link import NoOptimizer, OptimizerLink
 from ._printing import module_repr
-from ._session_options import check_session_options
+from ._replica_groups import GroupedParameter, ReplicaGrouping
 from ._wrapped import is_wrapped, linked_executor, unwrap, wrap
-from .enums import ConnectionType
+from .enums import CommGroupType, ConnectionType, VariableRetrievalMode
 from .options import Options
 
 __all__ = ["PoplarExecutor"]
@@ -51,8 +44,8 @@ class PoplarExecutor(ExecutorServices):
         user_model: nn.Module | None = None,
     ) -> None:
         translate.check_supported(options, training)
-        if optimizer is not None:
-            translate.check_optimizer(optimizer)
+        is_trained = optimizer is not None
+        self._link = OptimizerLink(optimizer, options) if is_trained else NoOptimizer()
         self._model = model
         self._user_model = user_model if user_model is not None else model
         self._training = training
@@ -60,10 +53,10 @@ class PoplarExecutor(ExecutorServices):
         self._optimizer = optimizer
         self._options = options
         self._parser = ArgsParser(model)
-        self._batch_plan = translate.batch_plan(options, training)
         self._compiled: CompiledModel | None = None
         self._cost: ModelledCost | None = None
         self._device = Attachment(options)
+        self._groupings: dict[str, ReplicaGrouping] = {}
         self._host_is_old = False
         self._weights_version = 0
         self._synced_version = 0
@@ -90,7 +83,24 @@ class PoplarExecutor(ExecutorServices):
         """Unknown attributes are the model's."""
         if name.startswith("__") or "_user_model" not in self.__dict__:
             raise AttributeError(name)
-        return getattr(self._user_model, name)
+        found = getattr(self._user_model, name)
+        if isinstance(found, nn.Parameter):
+            return GroupedParameter(found, partial(self._group_replicas, name))
+        return found
+
+    def _group_replicas(
+        self, name: str, kind: CommGroupType, size: int, mode: VariableRetrievalMode
+    ) -> None:
+        """Let groups of replicas have their own values of a parameter."""
+        if self.isCompiled():
+            raise Error(
+                f"Replicas of {name} are grouped too late: the model is compiled. Call "
+                "replicaGrouping() before, or destroy() first."
+            )
+        self._groupings.pop(name, None)
+        if kind is not CommGroupType.All:
+            replicas = self._options.replication_factor
+            self._groupings[name] = ReplicaGrouping(kind, size, mode, replicas)
 
     def __repr__(self) -> str:
         return module_repr(self._user_model)
@@ -107,6 +117,7 @@ class PoplarExecutor(ExecutorServices):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model on a batch; the first call compiles it."""
         self._check_online()
+        self._check_cycle_counter()
         bound = self._parser(args, kwargs)
         compiled = self._compiled
         if compiled is None:
@@ -116,94 +127,33 @@ class PoplarExecutor(ExecutorServices):
         if not self._device.is_held:
             self.attachToDevice()
         self._sync_with_training()
+        self._link.send(self.copyWeightsToHostIfNeeded)
+        self._link.ran()
         if self._training:
             self._host_is_old = True
             self._weights_version += 1
-        return compiled.run(bound)
+        result = compiled.run(bound)
+        self._log_cycles()
+        return result
 
     def _compile(self, bound: BoundArgs) -> CompiledModel:
-        check_tensors(bound.tensors())
-        if any(tensor.requires_grad for tensor in bound.tensors()):
-            logger.warning(
-                "An input has requires_grad set. It is detached: a compiled model "
-                "gives no gradients for its inputs."
-            )
         if self._training and not is_wrapped(self._user_model):
             wrap(self._user_model, self)  # destroy() had unwrapped it
-        check_session_options(self._options.toDict())
-        cost = ModelledCost(self._options, self._optimizer)
-        with ExitStack() as undo, compile_hooks(), cost.progress() as progress:
-            anchors = anchors_of(self._options, self._training)
-            step = compile_step(self._compile_request(bound, anchors), progress)
-            self._check_step(step)
-            check_anchors(anchors, self._tensors_of(step))
-            log_placement(step, self._options)
-            self._take_device(step, undo)
-            cost.set_step(step)
-            if directory := report_directory(self._options, self._report_name):
-                progress("modelling")
-                cost.write_report(directory)
-            rule = self._make_rule() if self._training else None
-            compiled = CompiledModel(step, bound, self._options, rule, anchors)
-            undo.pop_all()
-        logger.log(TRACE, "Finished Poplar compilation")
-        self._compiled, self._cost = compiled, cost
+        self._link.name_parameters(self._user_model)
+        compilation = Compilation(
+            module=self._model,
+            options=self._options,
+            training=self._training,
+            optimizer=self._optimizer,
+            link=self._link,
+            groupings=self._groupings,
+            device=self._device,
+        )
+        self._compiled, self._cost = compilation.run(bound)
+        self._link.connect(self._compiled)
         if self._device.is_held:
             self._on_attach()
-        return compiled
-
-    def _compile_request(
-        self, bound: BoundArgs, anchors: tuple[Anchor, ...]
-    ) -> CompileRequest:
-        return CompileRequest(
-            name=self._report_name,
-            module=self._model,
-            arguments=bound,
-            batch_plan=self._batch_plan,
-            strategy=self._options._execution_strategy,
-            trainable=self._trainable() if self._training else None,
-            backend=chosen_backend(),
-            anchors=tuple(anchor.name for anchor in anchors),
-            has_scopes=self._options._module_namescope_enabled,
-        )
-
-    def _check_step(self, step: CompiledStep) -> None:
-        check_pipeline(step, self._options, self._training)
-        check_buffers(step, self._options)
-        check_named_buffers(step, self._options)
-        check_overlap(step.traced, self._options)
-
-    def _take_device(self, step: CompiledStep, undo: ExitStack) -> None:
-        """Hold the IPUs, or find out which ones it will be, as the options say."""
-        connection = self._options.connection_type
-        if connection is ConnectionType.Never:
-            return
-        count = num_ipus(step.num_ipus, self._options)
-        if connection is ConnectionType.OnDemand:
-            self._device.choose(count)
-        else:
-            self._device.hold(count)
-            undo.callback(self._device.release)
-
-    @property
-    def _report_name(self) -> str:
-        default = "training" if self._training else "inference"
-        return self._options._values.get("model_name") or default
-
-    def _trainable(self) -> tuple[str, ...]:
-        assert self._optimizer is not None
-        groups = self._optimizer.param_groups
-        listed = {id(p) for group in groups for p in group["params"]}
-        return tuple(
-            name
-            for name, parameter in self._user_model.named_parameters()
-            if parameter.requires_grad and id(parameter) in listed
-        )
-
-    def _make_rule(self) -> UpdateRule:
-        assert self._optimizer is not None
-        names = {id(p): name for name, p in self._user_model.named_parameters()}
-        return translate.update_rule(self._optimizer, names)
+        return self._compiled
 
     # -- weights
 
@@ -232,6 +182,11 @@ class PoplarExecutor(ExecutorServices):
         self.copyWeightsToHost()
         return True
 
+    def _sync_to_host(self) -> None:
+        """Bring what the device has changed to the host."""
+        self.copyWeightsToHostIfNeeded()
+        self._link.refresh()
+
     def copyNamedBuffersToDevice(self) -> None:
         """Send the buffers named by updatableNamedBuffers to the device."""
         names = self._options._Popart.options.get("updatableNamedBuffers")
@@ -259,17 +214,9 @@ class PoplarExecutor(ExecutorServices):
 
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Use other optimiser settings from the next call on; the kind must stay."""
-        check(self._training, "An inference model has no optimizer.")
-        translate.check_optimizer(optimizer)
-        old = self._optimizer
-        if self._compiled and not translate.is_same_kind(optimizer, old):
-            raise Error(
-                f"The optimizer was {type(old).__name__} when the model was compiled "
-                f"and cannot become {type(optimizer).__name__}. Call destroy() first."
-            )
+        self._link.use(optimizer)
         self._optimizer = optimizer
-        if self._compiled:
-            self._compiled.use_rule(self._make_rule())
+        self._link.send(self.copyWeightsToHostIfNeeded)
 
     # -- device
 
@@ -293,6 +240,7 @@ class PoplarExecutor(ExecutorServices):
     def _on_attach(self) -> None:
         """Load onto newly held IPUs what they need to go on."""
         self.copyWeightsToDevice()
+        self._link.attach(self.copyWeightsToHostIfNeeded)
         self._get_compiled().random.send()
 
     def detachFromDevice(self) -> None:
@@ -301,14 +249,16 @@ class PoplarExecutor(ExecutorServices):
         if not self._device.is_held:
             raise Error("Device is not attached")
         compiled.random.read()
-        self.copyWeightsToHostIfNeeded()
+        self._sync_to_host()
+        self._link.detach()
         self._device.release()
 
     def destroy(self) -> None:
         """Forget the compiled model and give the module back as it was."""
         if not self.isCompiled():
             return
-        self.copyWeightsToHostIfNeeded()
+        self._sync_to_host()
+        self._link.disconnect()
         if self._device.is_held:
             self._device.release()
         self._compiled = self._cost = None

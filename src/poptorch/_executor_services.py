@@ -5,6 +5,8 @@ The base of PoplarExecutor; it has no state of its own.
 
 from __future__ import annotations
 
+import json
+import logging
 from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import Any
@@ -13,13 +15,23 @@ import torch
 
 from popple.errors import suggest
 
-from ._compile import CompiledStep
+from ._args import BoundArgs
+from ._compilation import Link, tensor_names
 from ._compiled_model import CompiledModel
 from ._counters import CallTimes, Latency, PerfCounters
 from ._device import is_ipu_model
 from ._errors import Error, check
+from ._logging import logger
 from ._modelling import ModelledCost
-from ._tensor_names import UPDATED
+from ._saving import (
+    Description,
+    Exported,
+    SavedModel,
+    examples_of,
+    plain_arguments,
+    read_model,
+    save_path,
+)
 from .options import Options
 
 __all__ = ["ExecutorServices"]
@@ -28,7 +40,12 @@ __all__ = ["ExecutorServices"]
 class ExecutorServices(ABC):
     """Questions about a compiled model; the executor itself holds the answers."""
 
+    model: Any
     _options: Options
+    _optimizer: torch.optim.Optimizer | None
+    _training: bool
+    _poptorch_version: str
+    _link: Link
     _compiled: CompiledModel | None
     _cost: ModelledCost | None
 
@@ -37,19 +54,44 @@ class ExecutorServices(ABC):
         """The compiled model; Error if there is none."""
 
     @abstractmethod
+    def _compile(self, bound: BoundArgs) -> CompiledModel:
+        """Compile for these arguments."""
+
+    @abstractmethod
+    def _sync_to_host(self) -> None:
+        """Bring what the device has changed to the host."""
+
+    @abstractmethod
     def isAttachedToDevice(self) -> bool:
         """Whether the model holds its IPUs."""
+
+    @abstractmethod
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile for these arguments without running."""
+
+    @abstractmethod
+    def destroy(self) -> None:
+        """Forget the compiled model."""
+
+    @property
+    def _executable(self) -> CompiledModel | None:
+        """What programs look at to know whether the model is compiled."""
+        return self._compiled
 
     # -- what is inside
 
     def getTensorNames(self) -> list[str]:
         """Names of all tensors that can be anchored."""
         check(self._compiled is not None, "The model must be compiled first.")
-        return self._tensors_of(self._get_compiled().step)
+        return tensor_names(self._get_compiled().step, self._link)
 
-    def _tensors_of(self, step: CompiledStep) -> list[str]:
-        """Tensors of the step, and weights after their update."""
-        return [*step.tensors, *(f"{UPDATED}{name}" for name in step.traced.trainable)]
+    def _debugGetPopartIR(self) -> str:
+        """The ops of the forward pass as JSON, by the original's names."""
+        ops = [
+            {"name": named.name, "type": named.kind, "inputs": list(named.op.inputs)}
+            for named in self._get_compiled().step.ops
+        ]
+        return json.dumps({"maingraph": ops})
 
     def getAnchoredTensor(self, short_name: str) -> torch.Tensor:
         """What the newest call left in an anchored tensor."""
@@ -103,13 +145,62 @@ class ExecutorServices(ABC):
         if self.isAttachedToDevice():
             compiled.random.send()
 
+    # -- files
+
+    def save(
+        self, filename: str, export_model: bool = True, save_rng_state: bool = True
+    ) -> None:
+        """Write the compiled model to a file, with the module unless told otherwise.
+
+        `poptorch.load` gives back a file with the module; one without is for
+        `loadExecutable` of a model wrapped again.
+        """
+        compiled = self._get_compiled()
+        state = self.rng_state if save_rng_state else []
+        arguments = examples_of(compiled.arguments)
+        exported = None
+        if export_model:
+            self._sync_to_host()
+            parts = (self.model, self._options, self._optimizer)
+            exported = Exported(*parts, arguments)
+        saved = SavedModel(
+            Description(self._poptorch_version, self._training, state),
+            plain_arguments(arguments),
+            exported,
+        )
+        saved.write(save_path(filename))
+
+    def compileAndExport(
+        self, filename: str, *args: Any, export_model: bool = True, **kwargs: Any
+    ) -> None:
+        """Compile for these arguments and write the model to a file."""
+        self.compile(*args, **kwargs)
+        self.save(filename, export_model)
+
+    def loadExecutable(self, filename: str) -> None:
+        """Compile as a file of `save` or `compileAndExport` says."""
+        try:
+            saved = read_model(filename, self._poptorch_version, with_model=False)
+        except ValueError as error:
+            raise Error(f"Invalid file {filename}: {error}") from error
+        if saved.arguments is None:
+            raise Error(
+                f"{filename} was compiled for arguments of the program's own types, "
+                "which only poptorch.load() can read."
+            )
+        self._compile_for(saved.arguments)
+
+    def _compile_for(self, arguments: BoundArgs) -> None:
+        """Compile anew for arguments that were saved."""
+        self.destroy()
+        self._compile(arguments)
+
     # -- what it costs
 
     def cycleCount(self) -> int:
         """Cycles of one call, as the model of the IPU has them."""
-        if is_ipu_model(self._options):
-            raise Error("Cycle count logging is only supported on actual IPU hardware.")
-        if not self._options._Popart.options.get("instrumentWithHardwareCycleCounter"):
+        self._check_cycle_counter()
+        if not self._counts_cycles:
             raise Error(
                 "Cycle count logging is disabled. Please set option logCycleCount to "
                 "True to enable."
@@ -118,7 +209,22 @@ class ExecutorServices(ABC):
             raise Error(
                 "Please run the model at least once before obtaining cycle count."
             )
-        return self._cost.modelled().simulation.cost.cycles
+        return self._cost.cycles()
+
+    @property
+    def _counts_cycles(self) -> bool:
+        options = self._options._Popart.options
+        return bool(options.get("instrumentWithHardwareCycleCounter"))
+
+    def _check_cycle_counter(self) -> None:
+        """Error if cycles are to be counted where there are none."""
+        if self._counts_cycles and is_ipu_model(self._options):
+            raise Error("Cycle count logging is only supported on actual IPU hardware.")
+
+    def _log_cycles(self) -> None:
+        """Write the cycles of a call to the log, if they are counted."""
+        if self._counts_cycles and logger.isEnabledFor(logging.DEBUG):
+            logger.debug("Total number of IPU cycles: %d", self.cycleCount())
 
     def compilationTime(self) -> timedelta:
         """How long compiling took."""

@@ -12,11 +12,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from ._logging import logger
 
-__all__ = ["extended_tracing", "load_extension_of", "register_tracing_context"]
+__all__ = [
+    "extended_tracing",
+    "load_extension_of",
+    "registerGeometricCustomArgParsers",
+    "register_tracing_context",
+]
 
 _EXTENSIONS = {"torch_geometric": "poptorch_geometric"}
 
@@ -48,6 +54,12 @@ def load_extension_of(kind: type) -> None:
     libraries = {base.__module__.partition(".")[0] for base in kind.__mro__}
     for library in libraries & _EXTENSIONS.keys():
         _load(library)
+
+
+def registerGeometricCustomArgParsers() -> None:
+    """Let models take graphs of torch_geometric; they do so by themselves too."""
+    if find_spec("torch_geometric") is not None:
+        _load("torch_geometric")
 
 
 def _load(library: str) -> None:

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["isDispatchTracing"]
+from typing import Any
+
+from torch import nn
+
+from ._errors import Error
+from ._trace import isRunningOnIpu
+from ._wrapped import is_wrapped, resume, suspend
+
+__all__ = [
+    "createPoptorchError",
+    "isDispatchTracing",
+    "isRunningOnIpu",
+    "isWrapped",
+    "rewrapModelIfNecessary",
+    "unwrapModelIfNecessary",
+]
 
 
 def isDispatchTracing() -> bool:
@@ -11,3 +26,29 @@ def isDispatchTracing() -> bool:
     Tensors made while tracing are the trace's own wherever they are said to be.
     """
     return False
+
+
+def createPoptorchError(msg: str) -> Error:
+    """An Error with this message, to be raised."""
+    return Error(msg)
+
+
+def isWrapped(obj: object) -> bool:
+    """Whether a module is wrapped for training."""
+    return is_wrapped(obj)
+
+
+def unwrapModelIfNecessary(model: nn.Module) -> None:
+    """Give a wrapped module its plain classes back, until it is wrapped again."""
+    suspend(model)
+
+
+def rewrapModelIfNecessary(model: nn.Module) -> None:
+    """Wrap a module again that `unwrapModelIfNecessary` has unwrapped."""
+    _restoreWrapperIfNecessary(model)
+
+
+def _restoreWrapperIfNecessary(obj: Any) -> Any:
+    """The object, wrapped again if it was before `unwrapModelIfNecessary`."""
+    resume(obj)
+    return obj

@@ -4,21 +4,30 @@ One line per message on stderr:
 
     [12:30:59.123] [poptorch::python] [warning] text
 
-The level comes from POPTORCH_LOG_LEVEL (default WARN) and `setLogLevel`.
+The level comes from POPTORCH_LOG_LEVEL (default WARN) and `setLogLevel`;
+POPTORCH_LOG_DEST sends the lines to stdout or to a file instead. Errors that end the
+program are logged too.
 """
 
 from __future__ import annotations
 
+import faulthandler
+import io
 import logging
 import os
+import subprocess
 import sys
+import traceback
+from contextlib import suppress
 from datetime import datetime
+from types import TracebackType
 
-__all__ = ["TRACE", "logger", "setLogLevel"]
+__all__ = ["TRACE", "logger", "setLogLevel", "setPopartLogLevel"]
 
 TRACE = 5
 """Level below DEBUG, for `logger.log(TRACE, ...)`."""
 
+_FATAL = logging.CRITICAL
 _OFF = logging.CRITICAL + 10
 
 _LEVELS = {
@@ -46,15 +55,19 @@ class _Formatter(logging.Formatter):
         return f"[{clock}] [{record.name}] [{word}] {record.getMessage()}"
 
 
-class _StderrHandler(logging.Handler):
+class _StreamHandler(logging.Handler):
     """Writes to the `sys.stderr` of the moment, not that of the import.
 
     Programs and test runners exchange `sys.stderr`; a kept stream would write
-    past them, or into a closed file.
+    past them, or into a closed file. The same holds for `sys.stdout`.
     """
 
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
     def emit(self, record: logging.LogRecord) -> None:
-        stream = sys.stderr
+        stream = getattr(sys, self._name)
         if stream is None or stream.closed:
             return
         stream.write(self.format(record) + "\n")
@@ -85,11 +98,46 @@ def _valid_levels() -> str:
     return f"Valid values are {', '.join(names)} and {last}"
 
 
+def setPopartLogLevel(level: str) -> None:
+    """Show messages of the original's back end; there are none here."""
+    if not isinstance(level, str) or level not in _LEVELS:
+        raise ValueError(f"Level must be one of {', '.join(_LEVELS)}")
+    logging.getLogger("popart").setLevel(_python_level(level))
+
+
+def _log_uncaught(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Log an error that ends the program, with what a failed subprocess wrote."""
+    if isinstance(error, KeyboardInterrupt) or not logger.isEnabledFor(_FATAL):
+        sys.__excepthook__(kind, error, trace)
+        return
+    text = "".join(traceback.format_exception(kind, error, trace))
+    if isinstance(error, subprocess.CalledProcessError):
+        text += _as_text(error.stderr or error.stdout)
+    logger.log(_FATAL, "%s: %s\n%s", kind.__name__, error, text)
+
+
+def _as_text(output: bytes | str | None) -> str:
+    return (
+        output.decode(errors="replace") if isinstance(output, bytes) else output or ""
+    )
+
+
+def _make_handler(destination: str) -> logging.Handler:
+    if destination in ("stderr", "stdout"):
+        return _StreamHandler(destination)
+    return logging.FileHandler(destination, delay=True)
+
+
 def _start() -> None:
-    handler = _StderrHandler()
+    handler = _make_handler(os.environ.get("POPTORCH_LOG_DEST", "stderr"))
     handler.setFormatter(_Formatter())
     logger.addHandler(handler)
     setLogLevel(os.environ.get("POPTORCH_LOG_LEVEL", "WARN"))
+    sys.excepthook = _log_uncaught
+    with suppress(io.UnsupportedOperation, RuntimeError):  # no descriptor to write to
+        faulthandler.enable()
 
 
 _start()

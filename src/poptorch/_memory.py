@@ -11,6 +11,7 @@ from popple.engine.torch import DeviceMemory
 
 from ._backend import Backend
 from ._compile import to_device_type
+from ._replica_groups import GroupedMemory, Groupings
 
 __all__ = ["host_tensors", "load_device", "read_device"]
 
@@ -30,12 +31,18 @@ def load_device(
     memory: DeviceMemory | None,
     num_buffer_sets: int,
     backend: Backend,
+    groupings: Groupings,
 ) -> DeviceMemory:
     """Copy the host's tensors to the device; keeps the optimiser state there is."""
     weights, buffers = host_tensors(module)
+    for name, grouping in groupings.items():
+        weights[name] = grouping.to_device(weights[name])
     if memory is None:
         sets = [_copies(buffers, backend) for _ in range(num_buffer_sets)]
-        return DeviceMemory(_copies(weights, backend), sets)
+        held = _copies(weights, backend)
+        if not groupings:
+            return DeviceMemory(held, sets)
+        return GroupedMemory(held, sets, groupings=groupings)
     _overwrite(memory.weights, weights)
     for held in memory.buffers:
         _overwrite(held, buffers)
@@ -45,7 +52,11 @@ def load_device(
 def read_device(memory: DeviceMemory, module: nn.Module) -> None:
     """Copy the device's tensors to the host. Integer buffers are constants there."""
     weights, buffers = host_tensors(module)
-    _overwrite(weights, memory.weights)
+    held = dict(memory.weights)
+    if isinstance(memory, GroupedMemory):
+        for name, grouping in memory.groupings.items():
+            held[name] = grouping.to_host(held[name])
+    _overwrite(weights, held)
     floats = {n: t for n, t in buffers.items() if t.is_floating_point()}
     _overwrite(floats, memory.buffers[0])
 

@@ -16,9 +16,13 @@ from typing import Any
 
 import torch
 
+from popple.graph import Graph
+from popple.options import ModelOptions
 from popple.pipeline import Modelled, model_graph, write_report
+from popple.target import Target
 
 from . import _translate as translate
+from ._cache import ExecutableCache, find_cache
 from ._compile import CompiledStep
 from ._device import model_target
 from ._errors import Error
@@ -80,11 +84,24 @@ class ModelledCost:
         self._optimizer = optimizer
         self._step: CompiledStep | None = None
         self._modelled: Modelled | None = None
+        self._cache: ExecutableCache | None = None
+        self._cycles: int | None = None
         self.compilation_time = timedelta()
 
     def set_step(self, step: CompiledStep) -> None:
-        """The step to model."""
+        """The step to model; the executable cache may know it already."""
         self._step = step
+        if (directory := find_cache(self._options)) is not None:
+            self._cache = ExecutableCache(directory, *self._request())
+            self._cycles = self._cache.open().cycles
+
+    def cycles(self) -> int:
+        """Cycles of one call."""
+        if self._cycles is None:
+            self._cycles = self.modelled().simulation.cost.cycles
+            if self._cache is not None:
+                self._cache.keep_cycles(self._cycles)
+        return self._cycles
 
     def modelled(self) -> Modelled:
         """Graph, program and simulation of one call."""
@@ -102,6 +119,11 @@ class ModelledCost:
         )
 
     def _make(self) -> Modelled:
+        graph, options, target = self._request()
+        return model_graph(graph, target, options)
+
+    def _request(self) -> tuple[Graph, ModelOptions, Target]:
+        """What is to be modelled, how, and on what machine."""
         assert self._step is not None
         step = self._step
         lowered = step.lowered
@@ -109,7 +131,7 @@ class ModelledCost:
             self._options, step.micro_batch, self._optimizer, dict(lowered.gradients)
         )
         target = model_target(step.num_ipus, self._options.replication_factor)
-        return model_graph(lowered.graph, target, options)
+        return lowered.graph, options, target
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[str], None]]:

@@ -146,12 +146,14 @@ def _results(returned: Any) -> Tensors:
 
 def _check_inputs(inputs: Any, name: str) -> None:
     if not isinstance(inputs, list):
-        raise ValueError(f"poptorch.{name} takes a list of tensors. (Object is not list)")
+        raise ValueError(
+            f"poptorch.{name} takes a list of tensors. (Object is not list)"
+        )
     for index, tensor in enumerate(inputs):
         if not isinstance(tensor, torch.Tensor):
             raise ValueError(
-                f"poptorch.{name} takes a list of tensors. (Object contained in list at "
-                f"index {index} is not torch.tensor)"
+                f"poptorch.{name} takes a list of tensors. (Object contained in list "
+                f"at index {index} is not torch.tensor)"
             )
 
 

@@ -132,7 +132,9 @@ def _advanced(beams: _Beams, step: Tensor, blank: int) -> _Beams:
     key = beams.key.gather(1, parent)
     path = beams.path.gather(1, parent.unsqueeze(2).expand(-1, -1, beams.path.shape[2]))
     place = length.clamp(max=path.shape[2] - 1).unsqueeze(2)
-    written = torch.where(has_grown.unsqueeze(2), label.unsqueeze(2), path.gather(2, place))
+    written = torch.where(
+        has_grown.unsqueeze(2), label.unsqueeze(2), path.gather(2, place)
+    )
     return _Beams(
         torch.where(has_grown, never, stays_blank.gather(1, parent)),
         torch.where(has_grown, found, stays_label.gather(1, parent)),

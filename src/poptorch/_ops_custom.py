@@ -90,13 +90,11 @@ def _find_function(name: str, domain: str, version: int) -> Function:
     return function
 
 
-def _check_results(
-    results: list[Any], examples: list[torch.Tensor], name: str
-) -> None:
+def _check_results(results: list[Any], examples: list[torch.Tensor], name: str) -> None:
     if len(results) != len(examples):
         raise Error(
-            f"The custom op {name} returned {len(results)} tensors, but example_outputs "
-            f"has {len(examples)}."
+            f"The custom op {name} returned {len(results)} tensors, but there are "
+            f"{len(examples)} example_outputs."
         )
     for index, (result, example) in enumerate(zip(results, examples, strict=True)):
         check_tensor(result, f"Result {index} of the custom op {name}")

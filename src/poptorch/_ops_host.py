@@ -67,9 +67,25 @@ class CPU:
         for example in examples:
             check_tensor(example, f"What the CPU op {self._ID} returns")
         self._remember(list(input), examples)
-        host = HostFunction(function, self._ID, tuple(examples))
+        checked = functools.partial(self._run, function, examples)
+        types = tuple((example.shape, example.dtype) for example in examples)
+        host = HostFunction(checked, self._ID, types)
         results = host.call(input, taken_branch())
         return results if isinstance(returned, (list, tuple)) else results[0]
+
+    def _run(
+        self, function: Callable[..., Any], examples: list[Any], *inputs: torch.Tensor
+    ) -> list[torch.Tensor]:
+        """What the function returns in a run, which must be as when it was compiled."""
+        results = _listed(function(*inputs))
+        found = [tuple(result.shape) for result in results]
+        wanted = [tuple(example.shape) for example in examples]
+        if found != wanted:
+            raise Error(
+                f"The CPU op {self._ID} returned tensors of the shapes {found}, but "
+                f"when the model was compiled they were {wanted}."
+            )
+        return results
 
     def _remember(self, inputs: list[Any], outputs: list[Any]) -> None:
         self.in_shapes = [tensor.shape for tensor in inputs]

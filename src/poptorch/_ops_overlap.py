@@ -66,8 +66,8 @@ def check_overlap(traced: TracedStep, options: Options) -> None:
     returned = _returned(traced)
     for node in outputs:
         _check_output(node, returned)
-    modes = {node.args[2] for node in (*inputs, *outputs)}
-    if modes - {OverlapMode.NoOverlap.value}:
+    modes = [node.args[2] for node in (*inputs, *outputs)]
+    if any(mode != OverlapMode.NoOverlap.value for mode in modes):
         _check_options(options)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,9 @@ def fps(
 def _sample(src: Tensor, first: Tensor, ptr: Sequence[int], ratio: float) -> Tensor:
     points = src.detach().float().reshape(src.shape[0], -1)
     samples = [
-        _sample_one(points[begin:end], int(start) - begin, _num_samples(end - begin, ratio))
+        _sample_one(
+            points[begin:end], int(start) - begin, _num_samples(end - begin, ratio)
+        )
         + begin
         for begin, end, start in zip(ptr, ptr[1:], first.tolist(), strict=False)
     ]
@@ -67,10 +69,7 @@ def _sample(src: Tensor, first: Tensor, ptr: Sequence[int], ratio: float) -> Ten
 
 @_sample.register_fake
 def _(src: Tensor, first: Tensor, ptr: Sequence[int], ratio: float) -> Tensor:
-    counts = [
-        _num_samples(end - begin, ratio)
-        for begin, end in zip(ptr, ptr[1:], strict=False)
-    ]
+    counts = [_num_samples(end - begin, ratio) for begin, end in pairwise(ptr)]
     return src.new_empty(sum(counts), dtype=torch.int64)
 
 
@@ -153,9 +152,9 @@ def _check_batches(batch_x: Batch, batch_y: Batch) -> None:
 
 def _as_examples(batch: Batch, points: Tensor, name: str) -> Tensor:
     """The example of each point, as a tensor."""
-    if not _is_given(batch):
+    if batch is None or not _is_given(batch):
         return torch.zeros(points.shape[0], dtype=torch.int64, device=points.device)
-    numbers = batch if isinstance(batch, Tensor) else torch.tensor(list(batch or ()))
+    numbers = batch if isinstance(batch, Tensor) else torch.tensor(list(batch))
     if numbers.dim() != 1 or numbers.shape[0] != points.shape[0]:
         raise ValueError(
             f"{name} of nearest must have a number for each of {points.shape[0]} "

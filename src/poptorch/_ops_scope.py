@@ -5,7 +5,7 @@ They show in reports and in the modelled program; values do not depend on them.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any
 
@@ -21,12 +21,13 @@ class NameScope:
     def __init__(self, name: str) -> None:
         check(isinstance(name, str), "The name of a NameScope must be a string.")
         self.name = name
-        self._entered = ExitStack()
+        self._entered: list[AbstractContextManager[None]] = []
 
     def __enter__(self) -> None:
         trace = find_trace()
-        if trace is not None:
-            self._entered.enter_context(trace.scope(self.name))
+        scope = nullcontext() if trace is None else trace.scope(self.name)
+        scope.__enter__()
+        self._entered.append(scope)
 
     def __exit__(
         self,
@@ -34,7 +35,7 @@ class NameScope:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._entered.close()
+        self._entered.pop().__exit__(type, value, traceback)
 
 
 class Attribute:
@@ -49,12 +50,13 @@ class Attribute:
             for group, pairs in kwargs.items()
             for key, value in pairs.items()
         }
-        self._entered = ExitStack()
+        self._entered: list[AbstractContextManager[None]] = []
 
     def __enter__(self) -> None:
         trace = find_trace()
-        if trace is not None:
-            self._entered.enter_context(trace.attributes(self._attrs))
+        scope = nullcontext() if trace is None else trace.attributes(self._attrs)
+        scope.__enter__()
+        self._entered.append(scope)
 
     def __exit__(
         self,
@@ -62,4 +64,4 @@ class Attribute:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._entered.close()
+        self._entered.pop().__exit__(type, value, traceback)

@@ -87,8 +87,8 @@ def _check_start(start: Any) -> None:
 def _check_int(value: Any, name: str) -> None:
     if not isinstance(value, int):
         raise Error(
-            f"The {name} of a dynamic slice must be an int, not {type(value).__name__}: "
-            "shapes are fixed when the model is compiled."
+            f"The {name} of a dynamic slice must be an int, not "
+            f"{type(value).__name__}: shapes are fixed when the model is compiled."
         )
 
 

@@ -24,6 +24,8 @@ _FIXED = {
     "corrects_bias": "bias_correction",
 }
 _CLASS_NAMES = {
+    "SGD1": "SGD",
+    "SGD2": "SGD",
     "ADAM": "Adam",
     "ADAMW": "AdamW",
     "RMSPROP": "RMSprop",
@@ -39,45 +41,26 @@ _REMEDY = (
 
 def check_replacement(old: Description, new: Description) -> None:
     """Refuse an optimiser that a compiled model cannot take in place of its own."""
-    if _family(old) != _family(new):
-        raise Error(
-            f"The optimizer was {_family(old)} when the model was compiled and cannot "
-            f"become {_family(new)}. Call destroy() first."
-        )
-    if len(old.groups) != len(new.groups):
-        raise Error(
-            f"The optimizer had {len(old.groups)} parameter groups when the model was "
-            f"compiled and now has {len(new.groups)}. Call destroy() first."
-        )
-    for field, attribute in _FIXED.items():
-        if field in _TYPES_OF_STATE and not _has_types(new):
-            continue
-        if getattr(old, field) != getattr(new, field):
-            raise Error(
-                f"The optimizer's {attribute} was {getattr(old, field)} when the model "
-                f"was compiled and cannot become {getattr(new, field)}. Call "
-                "destroy() first."
-            )
+    _check_same("type", _CLASS_NAMES[old.kind], _CLASS_NAMES[new.kind])
+    _check_same("number of parameter groups", len(old.groups), len(new.groups))
     _check_settings("default", old.defaults, new.defaults)
     for number, (before, after) in enumerate(zip(old.groups, new.groups, strict=True)):
         _check_settings(f"group {number}", before, after)
+    is_sgd = old.kind in ("SGD1", "SGD2")
+    if is_sgd and old.has_velocity:
+        _check_same("use_combined_accum", old.kind == "SGD1", new.kind == "SGD1")
+    for field, attribute in _FIXED.items():
+        is_held = not is_sgd or (old.kind == "SGD2" and old.has_velocity)
+        if is_held or field not in _TYPES_OF_STATE:
+            _check_same(attribute, getattr(old, field), getattr(new, field))
 
 
-def _family(description: Description) -> str:
-    """The name of the formula; SGD's variants differ only in how velocity is held."""
-    if description.kind not in ("SGD1", "SGD2"):
-        return _CLASS_NAMES[description.kind]
-    if not description.has_velocity:
-        return "SGD"
-    variant = "combined" if description.kind == "SGD1" else "separate"
-    return f"SGD with momentum ({variant} accumulators)"
-
-
-def _has_types(description: Description) -> bool:
-    """Whether the optimiser holds anything whose type can be chosen."""
-    if description.kind in ("SGD1", "SGD2"):
-        return description.kind == "SGD2" and description.has_velocity
-    return True
+def _check_same(what: str, old: object, new: object) -> None:
+    if old != new:
+        raise Error(
+            f"The optimizer's {what} was {old} when the model was compiled and cannot "
+            f"become {new}. Call destroy() on the model first."
+        )
 
 
 def _check_settings(place: str, old: Settings, new: Settings) -> None:
@@ -175,7 +158,11 @@ def _added_attributes(
     """
     own = {"defaults", "state", "param_groups", "variable_attrs"}
     if isinstance(optimizer, optim.Optimizer):
-        own |= {*optimizer._extra_arguments, "ipu_state_is_dirty", "host_state_is_dirty"}
+        own |= {
+            *optimizer._extra_arguments,
+            "ipu_state_is_dirty",
+            "host_state_is_dirty",
+        }
     found = [
         name
         for name, value in vars(optimizer).items()

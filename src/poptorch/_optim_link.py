@@ -1,18 +1,19 @@
 """The user's optimiser and its twin on the device.
 
-    optimiser --describe--> Description --make_rule--> what the compiled model updates by
-    state_dict() <--read-- state and parameters on the device <--write-- load_state_dict()
+optimiser --describe--> Description --make_rule--> rule the device updates by
+state_dict() <--read-- state and parameters on the device <--write-- load_state_dict()
 
-Settings go to the device when the model is attached and at `setOptimizer`; loaded state
-at the next call; state comes back when someone asks for it, or detaches.
+Settings go to the device when the model is attached and at `setOptimizer`, loaded
+state at the next call; state comes back when someone asks for it, or detaches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 
 from popple.engine.torch import UpdateRule
 
@@ -29,11 +30,56 @@ from ._optim_tensors import read_state, write_state
 from .enums import MeanReductionStrategy
 from .options import Options
 
-__all__ = ["OptimizerLink"]
+__all__ = ["NoOptimizer", "OptimizerLink"]
+
+
+class NoOptimizer:
+    """Stands for the optimiser of an inference model: there is none."""
+
+    scales_loss = False
+    trainable = None
+
+    def name_parameters(self, module: nn.Module) -> None:
+        """Nothing is trained."""
+
+    def use(self, optimizer: torch.optim.Optimizer) -> None:
+        """There is nothing to optimise."""
+        raise AssertionError("An inference model has no optimizer.")
+
+    def rule_for(self, step: CompiledStep) -> None:
+        """There is no rule."""
+
+    def connect(self, model: CompiledModel) -> None:
+        """Nothing to do."""
+
+    def disconnect(self) -> None:
+        """Nothing to do."""
+
+    def attach(self, save_weights: Callable[[], Any]) -> None:
+        """Nothing to do."""
+
+    def detach(self) -> None:
+        """Nothing to do."""
+
+    def refresh(self) -> None:
+        """Nothing to do."""
+
+    def send(self, save_weights: Callable[[], Any]) -> None:
+        """Nothing to do."""
+
+    def ran(self) -> None:
+        """Nothing to do."""
+
+    def settings(self) -> dict[str, torch.Tensor]:
+        """There are none."""
+        return {}
 
 
 class OptimizerLink:
-    """Keeps an optimiser and the device of one training model in step."""
+    """Keeps an optimiser and the device of one training model in step.
+
+    `trainable` are the names of the weights it can train, once they are named.
+    """
 
     def __init__(self, optimizer: torch.optim.Optimizer, options: Options) -> None:
         self._options = options
@@ -41,6 +87,7 @@ class OptimizerLink:
         self._model: CompiledModel | None = None
         self._compiled_with: Description | None = None
         self._parameters: dict[int, str] = {}
+        self.trainable: tuple[str, ...] = ()
         self._is_attached = False
         self._is_uploaded = False
         self.optimizer = optimizer
@@ -55,6 +102,17 @@ class OptimizerLink:
         return scaling.value != 1 or not scaling.is_const
 
     # -- the user's side
+
+    def name_parameters(self, module: nn.Module) -> None:
+        """Learn the names of parameters from the model's module."""
+        groups = self.optimizer.param_groups
+        listed = {id(p) for group in groups for p in group["params"]}
+        self._parameters = {id(p): name for name, p in module.named_parameters()}
+        self.trainable = tuple(
+            name
+            for name, parameter in module.named_parameters()
+            if parameter.requires_grad and id(parameter) in listed
+        )
 
     def use(self, optimizer: torch.optim.Optimizer) -> None:
         """Train with this optimiser, or these changes of it, from the next call on."""
@@ -118,20 +176,21 @@ class OptimizerLink:
 
     # -- the device's side
 
-    def rule_for(self, step: CompiledStep, names: Mapping[int, str]) -> UpdateRule:
-        """The rule to compile a step with; `names` maps ids of parameters to names."""
-        trained = step.lowered.gradients
+    def rule_for(self, step: CompiledStep) -> UpdateRule:
+        """The rule to compile a step with."""
+        trained, names = step.lowered.gradients, self._parameters
         self._parameters = {i: name for i, name in names.items() if name in trained}
         return make_rule(self._description, self._group_names())
 
     def connect(self, model: CompiledModel) -> None:
         """Work with a newly compiled model."""
         self._model = model
+        model.settings = self.settings
         self._compiled_with = self._description
         self._is_uploaded = False
 
     def disconnect(self) -> None:
-        """The compiled model is gone."""
+        """The compiled model goes away."""
         self._leave()
         self._is_attached = False
         self._model = self._compiled_with = None
@@ -143,10 +202,13 @@ class OptimizerLink:
         self.send(save_weights)
 
     def detach(self) -> None:
-        """The device goes away: the optimiser has a copy of its state."""
+        """The device goes away."""
+        self._is_attached = False
+
+    def refresh(self) -> None:
+        """Let the optimiser have a copy of the device's state that is not old."""
         if isinstance(self.optimizer, optim.Optimizer):
             self.optimizer.refresh()
-        self._is_attached = False
 
     def send(self, save_weights: Callable[[], Any]) -> None:
         """Send to the device what has changed on the host."""
@@ -159,9 +221,14 @@ class OptimizerLink:
             self._hold(self._description, names)
             self._is_uploaded = True
         optimizer = self.optimizer
-        if isinstance(optimizer, optim.Optimizer) and optimizer.ipu_state_is_dirty:
+        if not isinstance(optimizer, optim.Optimizer):
+            return
+        if optimizer.ipu_state_is_dirty and optimizer.has_state():
             save_weights()
             self._write(optimizer)
+        elif optimizer.ipu_state_is_dirty:
+            optimizer.host_state_is_dirty = True
+        optimizer.ipu_state_is_dirty = False
 
     def _group_names(self) -> Names:
         return names_of_groups(self.optimizer, self._parameters)
@@ -180,7 +247,6 @@ class OptimizerLink:
             )
         write_state(description.kind, self._get_model(), loaded["ipu_state"])
         self._hold(description, names)
-        optimizer.ipu_state_is_dirty = False
 
     def ran(self) -> None:
         """A call has moved the state on."""
@@ -193,6 +259,10 @@ class OptimizerLink:
         description, names = self._held
         state = read_state(description.kind, self._get_model())
         return state, encode(description, names, self._share)
+
+    def settings(self) -> dict[str, torch.Tensor]:
+        """The optimiser's variable numbers by name."""
+        return encode(self._description, self._group_names(), self._share)
 
     @property
     def _share(self) -> float:

@@ -23,9 +23,7 @@ _KINDS = {
 _ATTRIBUTES = {name: attribute for attribute, name in NAMES.items()}
 
 
-def names_of_groups(
-    optimizer: torch.optim.Optimizer, names: dict[int, str]
-) -> Names:
+def names_of_groups(optimizer: torch.optim.Optimizer, names: dict[int, str]) -> Names:
     """The names of each group's weights; `names` maps ids of parameters to names."""
     return tuple(
         tuple(names[id(p)] for p in group["params"] if id(p) in names)
@@ -68,9 +66,7 @@ def held_slots(description: Description) -> dict[str, torch.dtype | None]:
         slots: dict[str, torch.dtype | None] = {"square_average": first}
         if description.is_centered:
             slots["gradient_average"] = second
-        return slots | (
-            {"velocity": torch.float32} if description.has_velocity else {}
-        )
+        return slots | ({"velocity": torch.float32} if description.has_velocity else {})
     if description.kind in _KINDS:
         slots = {"moment1": first, "moment2": second}
         return slots | ({"step": torch.float32} if description.corrects_bias else {})

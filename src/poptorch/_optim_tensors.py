@@ -1,9 +1,9 @@
 """The state of an optimiser as named tensors of the device, `ipu_state`.
 
-    Accl1___<weight>   velocity, first moment, or average of squared gradients
-    Accl2___<weight>   second moment, or average of gradients
-    Accl3___<weight>   velocity of RMSprop
-    Step___<weight>    number of updates
+Accl1___<weight>   velocity, first moment, or average of squared gradients
+Accl2___<weight>   second moment, or average of gradients
+Accl3___<weight>   velocity of RMSprop
+Step___<weight>    number of updates
 """
 
 from __future__ import annotations
@@ -47,7 +47,20 @@ def _tensors(kind: str, model: CompiledModel) -> Iterator[tuple[str, torch.Tenso
 
 def read_state(kind: str, model: CompiledModel) -> dict[str, torch.Tensor]:
     """Copies of the device's state."""
-    return {name: tensor.cpu().clone() for name, tensor in _tensors(kind, model)}
+    return {
+        name: _for_each_group(name, tensor, model).cpu().clone()
+        for name, tensor in _tensors(kind, model)
+    }
+
+
+def _for_each_group(
+    name: str, tensor: torch.Tensor, model: CompiledModel
+) -> torch.Tensor:
+    """Groups of replicas count their updates together, but each shows a number."""
+    grouping = model.groupings.get(name.partition("___")[2])
+    if grouping is None or tensor.dim():
+        return tensor
+    return tensor.expand(grouping.num_groups)
 
 
 def write_state(
@@ -58,10 +71,10 @@ def write_state(
         if name not in tensors:
             logger.warning("The optimizer state lacks %s: it stays as it is.", name)
             continue
-        given = tensors[name]
-        if given.shape != held.shape:
+        given, needed = tensors[name], _for_each_group(name, held, model)
+        if given.shape != needed.shape:
             raise Error(
                 f"The optimizer state {name} has the shape {list(given.shape)}, but "
-                f"the model needs {list(held.shape)}: it comes from another model."
+                f"the model needs {list(needed.shape)}: it comes from another model."
             )
-        held.copy_(given)
+        held.copy_(given if given.shape == held.shape else given[0])

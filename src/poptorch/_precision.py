@@ -28,7 +28,6 @@ _LAYERS: dict[Callable[..., Any], int] = {
     **dict.fromkeys((F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d), 0),
     **dict.fromkeys((F.layer_norm, F.group_norm, F.rms_norm), 0),
     **dict.fromkeys((torch.layer_norm, torch.group_norm, torch.rms_norm), 0),
-    **dict.fromkeys((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), 0),
     **dict.fromkeys((torch.lstm_cell, torch.gru_cell), 0),
     **dict.fromkeys((torch.rnn_tanh_cell, torch.rnn_relu_cell), 0),
     **dict.fromkeys((torch.matmul, torch.mm, torch.bmm, torch.mv, torch.dot), 0),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -32,6 +33,7 @@ class DynamicShapeError(Error, DynamicOutputShapeException):
     def __init__(self, message: str, func: Any = None) -> None:
         Error.__init__(self, message)
         self.func = func
+        self.args = (self._render(),)
 
 
 class Refusals(TorchFunctionMode):
@@ -45,8 +47,9 @@ class Refusals(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one function of torch."""
-        if func is F.interpolate:
-            _check_interpolation(*args, **(kwargs or {}))
+        check = _CHECKS.get(func)
+        if check is not None:
+            check(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
 
 
@@ -64,6 +67,30 @@ def _check_interpolation(
             "dimensions only 'nearest' is supported, in two also 'bilinear' and "
             "'bicubic'."
         )
+
+
+def _check_one_hot(tensor: Any, num_classes: Any = -1) -> None:
+    if not isinstance(num_classes, int) or num_classes < 0:
+        raise Error(
+            "OneHot num classes must be specified and must be constant. Pass "
+            "num_classes: shapes must be known before values are."
+        )
+
+
+def _check_bincount(input: Any, weights: Any = None, minlength: Any = 0) -> None:
+    if not isinstance(minlength, int) or minlength < 1:
+        raise Error(
+            "bincount needs a constant minlength, one more than the largest value can "
+            "be: shapes must be known before values are."
+        )
+
+
+_CHECKS: dict[Any, Callable[..., None]] = {
+    F.interpolate: _check_interpolation,
+    F.one_hot: _check_one_hot,
+    torch.bincount: _check_bincount,
+    torch.Tensor.bincount: _check_bincount,
+}
 
 
 @contextmanager

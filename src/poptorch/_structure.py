@@ -8,6 +8,7 @@ structure with other tensors. Users teach both a type of theirs by registering a
 from __future__ import annotations
 
 import abc
+import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -115,8 +116,10 @@ def _copy_with(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         return next(tensors)
     if isinstance(value, dict):
-        items = [(key, _copy_with(item, tensors)) for key, item in value.items()]
-        return type(value)(items)
+        made = copy.copy(value)  # with what a class adds to its items
+        for key, item in value.items():
+            made[key] = _copy_with(item, tensors)
+        return made
     if isinstance(value, (list, tuple)):
         parts = [_copy_with(item, tensors) for item in value]
         is_named = hasattr(value, "_fields")

@@ -143,7 +143,7 @@ def name_tensors(
     """All tensors a step can show, by name."""
     placeholders = traced.graph_module.graph.find_nodes(op="placeholder")
     held = (*traced.parameters, *traced.buffers)
-    inputs = placeholders[len(held) :]
+    inputs = placeholders[len(held) :][: traced.num_inputs]
     names = ["input", *(f"input/{number}" for number in range(1, len(inputs)))]
     found = dict(zip(held, placeholders, strict=False))
     found |= dict(zip(names, inputs, strict=False))

@@ -6,35 +6,33 @@ Every setter of `Options` is either in `TRANSLATED`, with what becomes of it, or
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from popple.engine.torch import STATE_SLOTS, ParameterGroup, Repetition, UpdateRule
+from popple.engine.torch import AutomaticScaling, Repetition, UpdateRule
+from popple.errors import UsageError
 from popple.graph import DType, Strategy
 from popple.options import ModelOptions, UpdateOptions
 from popple.plan import PlanOptions
 
-from . import optim
 from ._batching import BatchPlan, OutputPlan
 from ._errors import Error, check
-from ._logging import logger
+from ._optim_description import describe
+from ._optim_rule import make_rule, names_of_groups
 from ._strategies import (
     ParallelPhasedExecution,
     SerialPhasedExecution,
     ShardedExecution,
 )
-from .enums import OutputMode, ReductionType
+from .enums import MeanReductionStrategy, OutputMode, ReductionType
 from .options import Options
 
 __all__ = [
     "TRANSLATED",
     "WITHOUT_EFFECT",
+    "automatic_scaling",
     "batch_plan",
-    "check_optimizer",
     "check_supported",
     "core_strategy",
-    "is_same_kind",
     "model_options",
     "output_plan",
     "repetition",
@@ -56,6 +54,7 @@ TRANSLATED = {
     "useIpuModel": "no device is held",
     "useOfflineIpuTarget": "compile only",
     "setAvailableMemoryProportion": "memory bound of matmul and convolution plans",
+    "enableExecutableCaching": "modelled cycles are kept and found again",
     "enableSyntheticData": "inputs are made once, not read from the call",
     "enableProfiling": "a report is written when compiling",
     "modelName": "directory of the report",
@@ -64,8 +63,12 @@ TRANSLATED = {
     "updatableNamedBuffers": "buffers that copyNamedBuffersToDevice() sends",
     "Training.gradientAccumulation": "micro-batches per update",
     "Training.accumulationAndReplicationReductionType": "mean or sum of gradients",
+    "Training.setAutomaticLossScaling": "the loss scale adapts to float16 gradients",
+    "Training.setMeanAccumulationAndReplicationReductionStrategy": "how to round means",
+    "relaxOptimizerAttributesChecks": "unknown optimiser attributes only in debug logs",
     "Precision.setPartialsType": "type of partial sums in plans",
     "Precision.enableFloatingPointExceptions": "operators are checked as they run",
+    "Precision.enableStochasticRounding": "float16 results and weights round at random",
     "Distributed.disable": "this process alone",
     "Distributed.setEnvVarNames": "number of processes",
     "Distributed.configureProcessId": "number of processes",
@@ -75,15 +78,12 @@ TRANSLATED = {
 WITHOUT_EFFECT = {
     "appendToLocationExcludes": "the user's line is found without a list of excludes",
     "disableModuleNamescope": "names of ops are not shown to programs",
-    "enableExecutableCaching": "compiling takes seconds; there is nothing to cache yet",
     "enableStableNorm": "norms are PyTorch's own, which are the stable ones",
     "logDir": "there are no log files",
     "maxRepeatLogs": "no log line is repeated",
-    "relaxOptimizerAttributesChecks": "unknown optimiser attributes are not reported",
     "sourceLocationExcludes": "the user's line is found without a list of excludes",
     "syncPattern": "the model has one pattern of synchronisation",
     "Jit.traceModel": "deprecated in PopTorch",
-    "Precision.enableStochasticRounding": "values round to nearest; a warning says so",
     "Precision.halfFloatCasting": "deprecated in PopTorch",
     "Precision.runningStatisticsAlwaysFloat": "deprecated in PopTorch",
     "TensorLocations.numIOTiles": "all tiles compute in the model",
@@ -91,30 +91,17 @@ WITHOUT_EFFECT = {
     "TensorLocations.setActivationLocation": "everything is modelled on chip",
     "TensorLocations.setOptimizerLocation": "everything is modelled on chip",
     "TensorLocations.setWeightLocation": "everything is modelled on chip",
-    "Training.setAutomaticLossScaling": "gradients do not underflow in float32",
     "Training.setConvolutionDithering": "small tensors are always spread over tiles",
-    "Training.setMeanAccumulationAndReplicationReductionStrategy": "rounding only",
     "_Popart.set": "names of a back end that is not there",
     "_Popart.setPatterns": "rewrites of a back end that is not there",
 }
 
-_KINDS: tuple[tuple[type, str], ...] = (
-    (optim.LAMB, "lamb"),
-    (torch.optim.AdamW, "adamw"),  # before Adam, which it derives from
-    (torch.optim.Adam, "adam"),
-    (torch.optim.RMSprop, "rmsprop"),
-    (torch.optim.SGD, "sgd"),
-)
-_KNOWN_OPTIMIZERS = frozenset(
-    {
-        optim.LAMB,
-        *(
-            getattr(package, name)
-            for package in (torch.optim, optim)
-            for name in ("SGD", "Adam", "AdamW", "RMSprop")
-        ),
-    }
-)
+_SCALING = "automaticLossScalingSettings."
+_SCALING_NAMES = {
+    "binEdgeLocation": "bin_edge",
+    "thresholdUpperCountProportion": "threshold",
+    "updatePeriod": "period",
+}
 _UPDATE_OPS = {
     "sgd": "sgd_update",
     "momentum": "momentum_update",
@@ -138,10 +125,6 @@ def check_supported(options: Options, training: bool) -> None:
             f"{options.Training.gradient_accumulation}. Use deviceIterations to run "
             "several batches per call."
         )
-    if options._Popart.options.get("enableStochasticRounding"):
-        logger.warning(
-            "Stochastic rounding is not simulated: float16 values round to nearest."
-        )
     if options.Distributed.numProcesses > 1:
         raise Error(
             "Training and inference over several processes are not available yet. Use "
@@ -152,12 +135,14 @@ def check_supported(options: Options, training: bool) -> None:
 def repetition(options: Options, training: bool) -> Repetition:
     """How often a step runs in one call."""
     reduction = options.Training.accumulation_and_replication_reduction_type
+    strategy = options.Training.meanAccumulationAndReplicationReductionStrategy
     return Repetition(
         device_iterations=options.device_iterations,
         accumulation=accumulation(options, training),
         replicas=options.replication_factor,
         processes=options.Distributed.numProcesses,
         is_mean=reduction is ReductionType.Mean,
+        is_running_mean=strategy is MeanReductionStrategy.Running,
     )
 
 
@@ -194,96 +179,25 @@ def output_plan(
 
 def update_rule(optimizer: torch.optim.Optimizer, names: dict[int, str]) -> UpdateRule:
     """The optimiser as data; `names` maps ids of parameters to their names."""
-    kind = _kind_of(optimizer)
-    groups = tuple(
-        ParameterGroup(
-            tuple(names[id(p)] for p in group["params"] if id(p) in names),
-            _settings(group, optimizer),
-        )
-        for group in optimizer.param_groups
-    )
-    if kind == "sgd" and any(group.settings["momentum"] for group in groups):
-        kind = "momentum"
-    return UpdateRule(
-        kind=kind,
-        groups=groups,
-        max_grad_norm=_max_grad_norm(optimizer),
-        uses_tf_variant=bool(getattr(optimizer, "use_tf_variant", False)),
+    return make_rule(
+        describe(optimizer, is_automatic=False), names_of_groups(optimizer, names)
     )
 
 
-def _max_grad_norm(optimizer: torch.optim.Optimizer) -> float:
-    bound = float(getattr(optimizer, "max_grad_norm", float("inf")))
-    if not bound > 0:
-        raise Error(f"max_grad_norm must be a positive number, not {bound}.")
-    return bound
-
-
-def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
-    """Refuse an optimiser without a formula; warn of code that will not run."""
-    _kind_of(optimizer)
-    if any(group.get("amsgrad") for group in optimizer.param_groups):
-        raise ValueError(
-            "Only non-amsgrad Adam/AdamW optimizers are supported: pass amsgrad=False."
-        )
-    if type(optimizer) not in _KNOWN_OPTIMIZERS:
-        logger.warning(
-            "Poptorch does not run Python optimizer code directly: the step() of "
-            "%s is replaced by that of the optimizer it derives from.",
-            type(optimizer).__name__,
-        )
-
-
-def is_same_kind(
-    optimizer: torch.optim.Optimizer, other: torch.optim.Optimizer | None
-) -> bool:
-    """Whether both update by the same formula."""
-    return other is not None and _kind_of(optimizer) == _kind_of(other)
-
-
-def _kind_of(optimizer: torch.optim.Optimizer) -> str:
-    for cls, kind in _KINDS:
-        if isinstance(optimizer, cls):
-            return _adam_kind(optimizer) if kind == "adam" else kind
-    supported = "SGD, Adam, AdamW, RMSprop of torch or poptorch, or poptorch.optim.LAMB"
-    name = type(optimizer).__name__
-    raise AssertionError(f"Unsupported optimizer type {name}: use {supported}.")
-
-
-def _adam_kind(optimizer: torch.optim.Optimizer) -> str:
-    """Recent versions of torch's Adam can decay weights as AdamW does."""
-    groups = optimizer.param_groups
-    is_decoupled = any(group.get("decoupled_weight_decay") for group in groups)
-    return "adamw" if is_decoupled else "adam"
-
-
-def _settings(
-    group: dict[str, Any], optimizer: torch.optim.Optimizer
-) -> dict[str, float | bool]:
-    """The numbers of a parameter group, by the names the formulas use."""
+def automatic_scaling(options: Options) -> AutomaticScaling | None:
+    """How the loss scale adapts itself; None if it does not."""
     settings = {
-        name: group[name]
-        for name in (
-            "lr",
-            "momentum",
-            "dampening",
-            "weight_decay",
-            "nesterov",
-            "eps",
-            "alpha",
-            "centered",
-            "max_weight_norm",
-        )
-        if name in group
+        name.removeprefix(_SCALING): value
+        for name, value in options._Popart.options.items()
+        if name.startswith(_SCALING)
     }
-    if "betas" in group:
-        settings["beta1"], settings["beta2"] = group["betas"]
-    settings["bias_correction"] = bool(getattr(optimizer, "bias_correction", True))
-    return {name: _number(value) for name, value in settings.items()}
-
-
-def _number(value: Any) -> float | bool:
-    return value if isinstance(value, bool) else float(value)
+    if not settings.pop("enabled", False):
+        return None
+    given = {_SCALING_NAMES[n]: v for n, v in settings.items() if n in _SCALING_NAMES}
+    try:
+        return AutomaticScaling(**given)
+    except UsageError as error:
+        raise Error(str(error)) from error
 
 
 def core_strategy(options: Options) -> Strategy:
@@ -319,30 +233,16 @@ def model_options(
 def _update_options(
     optimizer: torch.optim.Optimizer, gradients: dict[str, str]
 ) -> UpdateOptions:
-    rule = update_rule(optimizer, {})
-    slots = [slot for slot in STATE_SLOTS[rule.kind] if slot != "step"]
-    if rule.kind == "rmsprop":
-        slots = slots[: 1 + _rmsprop_extras(optimizer)]
-    state_type = getattr(
-        optimizer,
-        "first_order_momentum_accum_type",
-        getattr(optimizer, "velocity_accum_type", torch.float32),
-    )
-    accum_type = getattr(optimizer, "accum_type", torch.float32)
+    description = describe(optimizer, is_automatic=False)
+    rule = make_rule(description, tuple(() for _ in description.groups))
+    slots = [slot for slot in rule.slots if slot != "step"]
     return UpdateOptions(
         kind=_UPDATE_OPS[rule.kind],
         num_states=len(slots),
         gradients=gradients,
-        state_dtype=_core_dtype(state_type),
-        accumulator_dtype=_core_dtype(accum_type),
+        state_dtype=_core_dtype(description.first_type),
+        accumulator_dtype=_core_dtype(description.accumulator_type),
     )
-
-
-def _rmsprop_extras(optimizer: torch.optim.Optimizer) -> int:
-    """State beside the square average: a velocity and a mean, if asked for."""
-    groups = optimizer.param_groups
-    has_velocity = any(group["momentum"] for group in groups)
-    return int(has_velocity) + int(any(group["centered"] for group in groups))
 
 
 def _core_dtype(dtype: torch.dtype) -> DType:

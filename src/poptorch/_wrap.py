@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,11 +12,12 @@ from torch import nn
 from . import optim
 from ._errors import Error
 from ._executor import PoplarExecutor
+from ._saving import read_model
 from ._version import __version__
-from .enums import OutputMode
+from .enums import ConnectionType, OutputMode
 from .options import Options
 
-__all__ = ["inferenceModel", "trainingModel"]
+__all__ = ["inferenceModel", "load", "trainingModel"]
 
 
 def trainingModel(
@@ -51,6 +53,47 @@ def inferenceModel(
         training=False,
         poptorch_version=__version__,
     )
+
+
+def load(
+    filename: str, edit_opts_fn: Callable[[Options], Any] | None = None
+) -> PoplarExecutor:
+    """The model a file of `save` or `compileAndExport` holds, wrapped and compiled.
+
+    `edit_opts_fn` may change the options before, for example choose a device. The
+    file holds a pickled module: load only files that you trust.
+    """
+    try:
+        saved = read_model(filename, __version__, with_model=True)
+    except ValueError as error:
+        raise AssertionError(f"Invalid file {filename}: {error}") from error
+    exported = saved.exported
+    if exported is None:
+        raise AssertionError(
+            f"{filename} was written with export_model=False: wrap the model with "
+            "poptorch.trainingModel or poptorch.inferenceModel and call "
+            "loadExecutable() on that."
+        )
+    options = _online(exported.options)
+    if edit_opts_fn is not None:
+        edit_opts_fn(options)
+    if saved.description.training:
+        executor = trainingModel(exported.model, options, exported.optimizer)
+    else:
+        executor = inferenceModel(exported.model, options)
+    executor._compile_for(exported.arguments)
+    if saved.description.rng_state:
+        executor.rng_state = saved.description.rng_state
+    return executor
+
+
+def _online(options: Options) -> Options:
+    """Options to run with: a model compiled for no device gets one."""
+    options._unfreeze()
+    options.deleteIfExists("ipu_version")
+    if options.connection_type is ConnectionType.Never:
+        options.connectionType(ConnectionType.Always)
+    return options
 
 
 def _module_of(model: Any) -> nn.Module:

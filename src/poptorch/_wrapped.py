@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.utils._pytree as pytree
@@ -21,6 +22,8 @@ __all__ = [
     "PoptorchParameter",
     "is_wrapped",
     "linked_executor",
+    "resume",
+    "suspend",
     "unwrap",
     "wrap",
 ]
@@ -104,7 +107,10 @@ def wrap(module: nn.Module, executor: Any) -> None:
                 f"Buffer {name} has the class {type(buffer).__name__}; only plain "
                 "torch.Tensor buffers can live on the device."
             )
-    link = HostLink(executor)
+    _wrap_with(module, HostLink(executor))
+
+
+def _wrap_with(module: nn.Module, link: HostLink) -> None:
     _set_classes(module.parameters(), nn.Parameter, PoptorchParameter, link)
     _set_classes(module.buffers(), torch.Tensor, PoptorchBuffer, link)
     module.__class__ = _wrapped_class(type(module))
@@ -119,6 +125,26 @@ def unwrap(module: nn.Module) -> None:
     module.__class__ = getattr(type(module), _PLAIN_CLASS)
     _set_classes(module.parameters(), PoptorchParameter, nn.Parameter, None)
     _set_classes(module.buffers(), PoptorchBuffer, torch.Tensor, None)
+
+
+# Unwrapped for a while. A module must not lead to its executor when it is pickled.
+_SUSPENDED: WeakKeyDictionary[nn.Module, HostLink] = WeakKeyDictionary()
+
+
+def suspend(module: nn.Module) -> None:
+    """Unwrap until `resume`; no effect on a module that is not wrapped."""
+    link = module.__dict__.get(_LINK)
+    if link is not None:
+        link.refresh()
+        unwrap(module)
+        _SUSPENDED[module] = link
+
+
+def resume(module: nn.Module) -> None:
+    """Wrap a suspended module again; no effect on others."""
+    link = _SUSPENDED.pop(module, None)
+    if link is not None:
+        _wrap_with(module, link)
 
 
 def is_wrapped(module: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _ops_builtin as _ops_builtin  # registers the custom ops
 from ._blocks import (
     BeginBlock,
     Block,

@@ -14,7 +14,7 @@ from poptorch import __version__
 from .collate import make_exclude_keys
 from .dataloader import FixedSizeDataLoader, FixedSizeStrategy, OverSizeStrategy
 from .fixed_size_options import FixedSizeOptions
-from .override import register_overrides
+from .override import register_overrides as _register_overrides
 from .types import PyGArgsParser
 from .utils import TrainingStepper, set_aggregation_dim_size
 
@@ -30,4 +30,4 @@ __all__ = [
     "set_aggregation_dim_size",
 ]
 
-register_overrides()
+_register_overrides()

@@ -129,7 +129,7 @@ def _same_store(graph: Graph, store: BaseStorage) -> BaseStorage:
 
 def _padding_graph(
     model: Graph,
-    levels: Sequence[tuple[BaseStorage, str, Level]],
+    levels: Sequence[tuple[Any, str, Level]],
     nodes: Counts,
     edges: Counts,
     options: FixedSizeOptions,

@@ -43,7 +43,7 @@ def trim_edges(graphs: Sequence[Graph], limits: Counts) -> list[Graph]:
 
 def _selection(masks: dict[Any, torch.Tensor]) -> Any:
     """What torch_geometric's subgraph functions take."""
-    return masks[None] if None in masks else masks
+    return masks.get(None, masks)
 
 
 def _kept_masks(

@@ -136,7 +136,7 @@ def _total(count: Count) -> int:
 
 def _plain(counts: Counts) -> Count:
     """A plain graph's counts as one number."""
-    return counts[None] if None in counts else counts
+    return counts.get(None, counts)
 
 
 def _per_batch(counts: Counts, batch_size: int) -> Count:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch_geometric.loader import NeighborLoader
-from torch_geometric.sampler import NeighborSampler
 from torch_geometric.sampler.base import SubgraphType
 
 import poptorch
@@ -29,13 +29,16 @@ _NOTES = (
 )
 
 
+_SAMPLING = inspect.signature(NeighborLoader).parameters.keys() - {"kwargs"}
+
+
 class FixedSizeNeighborLoader(poptorch.DataLoader):
     """Sampled neighbourhoods of nodes in micro-batches that all have the same size.
 
     A micro-batch is the neighbourhood of `batch_size` nodes as one graph, and padding
     as a second. Its size is that of `fixed_size_options`, by default found by sampling
-    first; what is too large is trimmed. Arguments down to `is_sorted` are those of
-    torch_geometric's NeighborLoader, further ones those of `poptorch.DataLoader`.
+    first; what is too large is trimmed. Arguments that are not named here are those of
+    torch_geometric's NeighborLoader and of `poptorch.DataLoader`.
     """
 
     def __init__(
@@ -45,17 +48,8 @@ class FixedSizeNeighborLoader(poptorch.DataLoader):
         input_nodes: Any = None,
         input_time: torch.Tensor | None = None,
         subgraph_type: SubgraphType | str = SubgraphType.directional,
-        replace: bool = False,
-        directed: bool = True,
-        disjoint: bool = False,
-        temporal_strategy: str = "uniform",
-        time_attr: str | None = None,
-        transform: Callable[..., Any] | None = None,
-        transform_sampler_output: Callable[..., Any] | None = None,
-        is_sorted: bool = False,
-        filter_per_worker: bool = True,
+        *,
         batch_size: int = 1,
-        neighbor_sampler: NeighborSampler | None = None,
         over_size_strategy: OverSizeStrategy = OverSizeStrategy.TrimNodesAndEdges,
         fixed_size_options: FixedSizeOptions | None = None,
         add_pad_masks: bool | None = True,
@@ -64,25 +58,18 @@ class FixedSizeNeighborLoader(poptorch.DataLoader):
         options: poptorch.Options | None = None,
         **kwargs: Any,
     ) -> None:
+        sampling = {key: kwargs.pop(key) for key in _SAMPLING & kwargs.keys()}
+        # The collater needs the features wherever it runs: nothing else works.
+        sampling["filter_per_worker"] = True
         self.neighbour_loader = NeighborLoader(
             data,
             num_neighbors,
             input_nodes=input_nodes,
             input_time=input_time,
-            replace=replace,
             subgraph_type=subgraph_type,
-            disjoint=disjoint,
-            temporal_strategy=temporal_strategy,
-            time_attr=time_attr,
-            transform=transform,
-            transform_sampler_output=transform_sampler_output,
-            is_sorted=is_sorted,
-            # The collater needs the features wherever it runs: nothing else works.
-            filter_per_worker=True,
-            neighbor_sampler=neighbor_sampler,
-            directed=directed,
             batch_size=batch_size,
             shuffle=kwargs.get("shuffle"),
+            **sampling,
         )
         if fixed_size_options is None:
             fixed_size_options = FixedSizeOptions.from_loader(self.neighbour_loader)

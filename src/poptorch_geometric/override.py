@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import torch
 import torch_geometric
-from torch_geometric import nn
+from torch_geometric import nn, typing
 from torch_geometric.index import index2ptr
 
+import poptorch
 from poptorch._extensions import register_tracing_context
 
 from . import ops
@@ -66,14 +67,16 @@ def _pointers(index: torch.Tensor | None, size: int | None = None) -> Any:
 
 
 def _overrides() -> list[Override]:
-    modules = [nn, nn.pool, nn.unpool, sys.modules.get("torch_cluster")]
+    torch_cluster = sys.modules.get("torch_cluster")
+    modules = [nn, nn.pool, nn.unpool, torch_cluster]
     convs = (nn.conv.edge_conv, nn.conv.gravnet_conv, nn.conv.x_conv)
     flags = {**dict.fromkeys(_WITHOUT, False), **dict.fromkeys(_WITH, True)}
     aggregation = ops.Aggregation.assert_sorted_index
     return [
         *(Override(m, name, f) for m in modules for name, f in _FUNCTIONS.items()),
         *(Override(conv, "index2ptr", _pointers) for conv in convs),
-        *(Override(torch_geometric.typing, name, is_on) for name, is_on in flags.items()),
+        *(Override(typing, name, is_on) for name, is_on in flags.items()),
+        Override(torch_cluster, "nearest", poptorch.nearest),
         Override(nn.pool, "_batch_to_ptr", _pointers),
         Override(nn.aggr.Aggregation, "assert_sorted_index", aggregation),
         Override(nn.ClusterGCNConv, "forward", ops.ClusterGCNConv.forward),
@@ -91,9 +94,7 @@ def static_shapes() -> Iterator[None]:
             if hasattr(owner, name):
                 stack.callback(setattr, owner, name, getattr(owner, name))
                 setattr(owner, name, replacement)
-        stack.enter_context(
-            torch_geometric.experimental_mode("disable_dynamic_shapes")
-        )
+        stack.enter_context(torch_geometric.experimental_mode("disable_dynamic_shapes"))
         yield
 
 

@@ -53,8 +53,9 @@ class FixedSizeClusterLoader(torch.utils.data.DataLoader[Any]):
             trim_nodes=over_size_strategy.trims_nodes,
             trim_edges=over_size_strategy.trims_edges,
         )
+        numbers: Any = range(len(cluster_data))
         super().__init__(
-            dataset=range(len(cluster_data)),
+            dataset=numbers,
             batch_size=batch_size,
             collate_fn=self._joined(self._collate_clusters, batch_size),
             **kwargs,

@@ -55,16 +55,14 @@ class StreamPackingSampler(Sampler[list[int]]):
             _check_limit("max_num_edges", max_num_edges, max_num_graphs)
         if base_sampler is not None and length_hint(base_sampler, 1) == 0:
             raise ValueError(f"The base sampler {base_sampler} gives no graphs.")
-        graphs = (data_source[index] for index in range(len(data_source)))
-        if max_num_nodes is None or max_num_edges is None:
-            sizes = [(graph.num_nodes or 0, graph.num_edges) for graph in graphs]
-            most_nodes, most_edges = map(max, zip(*sizes, strict=True))
-            max_num_nodes = max_num_nodes or most_nodes * max_num_graphs
-            max_num_edges = max_num_edges or most_edges * max_num_graphs
         self.data_source = data_source
         self.max_num_graphs = max_num_graphs
-        self.max_num_nodes = max_num_nodes
-        self.max_num_edges = max_num_edges
+        if max_num_nodes is None or max_num_edges is None:
+            most_nodes, most_edges = _largest_sizes(data_source)
+            max_num_nodes = max_num_nodes or most_nodes * max_num_graphs
+            max_num_edges = max_num_edges or most_edges * max_num_graphs
+        self.max_num_nodes: int = max_num_nodes
+        self.max_num_edges: int = max_num_edges
         self.base_sampler = (
             SequentialSampler(data_source) if base_sampler is None else base_sampler
         )
@@ -114,3 +112,9 @@ class StreamPackingSampler(Sampler[list[int]]):
 def _check_limit(name: str, limit: int | None, least: int) -> None:
     if limit is None or limit < least:
         raise ValueError(f"{name} must be at least {least} but is {limit}.")
+
+
+def _largest_sizes(graphs: Sequence[Graph]) -> tuple[int, int]:
+    """The largest numbers of nodes and of edges that graphs have."""
+    each = [graphs[index] for index in range(len(graphs))]
+    return max(g.num_nodes or 0 for g in each), max(g.num_edges for g in each)

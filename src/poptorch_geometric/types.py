@@ -66,8 +66,8 @@ def _tensor_places(graph: Any) -> Iterator[tuple[BaseStorage, str]]:
 
 def _forget_slices(batch: Any) -> None:
     """Where single graphs lie is not known of other tensors."""
-    batch.__dict__.pop("_slice_dict", None)
-    batch.__dict__.pop("_inc_dict", None)
+    for notes in ("_slice_dict", "_inc_dict"):
+        batch.stores[0].__dict__.pop(notes, None)
 
 
 def _keep_counts(batch: Any, original: Any) -> None:

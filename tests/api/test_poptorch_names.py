@@ -1,7 +1,6 @@
 """The PopTorch interface against a stored table of names, signatures and values.
 
-`poptorch.csv` holds one fact per row. `PENDING` lists what is not there yet: a name in
-it that exists fails the test, so the list can only become shorter.
+`poptorch.csv` holds one fact per row.
 """
 
 from __future__ import annotations
@@ -16,47 +15,6 @@ from typing import Any, NamedTuple
 import pytest
 
 TABLE = Path(__file__).with_name("poptorch.csv")
-
-PENDING = frozenset(
-    {
-        "poptorch.PoplarExecutor.compileAndExport",
-        "poptorch.PoplarExecutor.getAnchoredTensor",
-        "poptorch.PoplarExecutor.getComputeLatency",
-        "poptorch.PoplarExecutor.getHostIpuLatency",
-        "poptorch.PoplarExecutor.getIpuHostLatency",
-        "poptorch.PoplarExecutor.getLatency",
-        "poptorch.PoplarExecutor.getPerfCounters",
-        "poptorch.PoplarExecutor.getTensorNames",
-        "poptorch.PoplarExecutor.loadExecutable",
-        "poptorch.PoplarExecutor.rng_state",
-        "poptorch.PoplarExecutor.save",
-        "poptorch.load",
-        "poptorch.module_repr",
-        "poptorch.ops.CPU",
-        "poptorch.ops.MultiConv",
-        "poptorch.ops.NameScope",
-        "poptorch.ops.cond",
-        "poptorch.ops.ctc_beam_search_decoder",
-        "poptorch.ops.custom_op",
-        "poptorch.ops.dynamic_slice",
-        "poptorch.ops.dynamic_update",
-        "poptorch.ops.for_loop",
-        "poptorch.ops.fps",
-        "poptorch.ops.ipu_print_tensor",
-        "poptorch.ops.nearest",
-        "poptorch.ops.nop",
-        "poptorch.ops.recomputationCheckpoint",
-        "poptorch.ops.serializedMatMul",
-        "poptorch.ops.set_available_memory",
-        "poptorch.ops.set_overlap_for_input",
-        "poptorch.ops.set_overlap_for_output",
-        "poptorch.options.Attribute",
-        "poptorch.poptorchAtExit",
-        "poptorch.print",
-        "poptorch.profiling",
-        "poptorch.registerGeometricCustomArgParsers",
-    }
-)
 
 
 class Row(NamedTuple):
@@ -75,15 +33,6 @@ class Row(NamedTuple):
 def rows() -> list[Row]:
     with TABLE.open(newline="") as file:
         return [Row(**fields) for fields in csv.DictReader(file)]
-
-
-def is_pending(row: Row) -> bool:
-    """Whether the name, or the class or module it is in, is still to come."""
-    parts = row.path.split(".")
-    return any(".".join(parts[:end]) in PENDING for end in range(1, len(parts) + 1))
-
-
-PRESENT = [row for row in rows() if not is_pending(row)]
 
 
 def find(path: str) -> Any:
@@ -137,7 +86,7 @@ def default_text(default: Any) -> str:
 
 
 def of_kind(*kinds: str) -> Any:
-    chosen = [row for row in PRESENT if row.kind in kinds]
+    chosen = [row for row in rows() if row.kind in kinds]
     return pytest.mark.parametrize("row", chosen, ids=lambda row: row.path)
 
 
@@ -166,28 +115,10 @@ def test_enumeration_value(row: Row) -> None:
 
 
 def test_enumerations_have_no_other_members() -> None:
-    expected = {row.path for row in PRESENT if row.kind == "value"}
+    expected = {row.path for row in rows() if row.kind == "value"}
     kinds = {path.rpartition(".")[0] for path in expected}
     found = {f"{kind}.{name}" for kind in kinds for name in find(kind).__members__}
     assert found == expected
-
-
-def exists(path: str) -> bool:
-    try:
-        find(path)
-    except (AttributeError, ImportError):
-        return False
-    return True
-
-
-@pytest.mark.parametrize("path", sorted(PENDING))
-def test_pending_names_are_missing(path: str) -> None:
-    assert not exists(path), f"{path} is there: take it out of PENDING"
-
-
-def test_pending_names_are_in_the_table() -> None:
-    known = {row.path for row in rows()} | {row.module for row in rows()}
-    assert known >= PENDING
 
 
 OPTIMISERS = ["SGD", "Adam", "AdamW", "RMSprop", "LAMB"]

@@ -49,6 +49,12 @@ def test_forward_work_is_redone_in_the_backward_stage() -> None:
     assert named(graph, "da").inputs == ("db", "a.again")
 
 
+def test_a_checkpoint_is_kept_and_not_redone() -> None:
+    graph = piped(TEXT.replace("(%x) forward", '(%x) {"checkpoint": true} forward'))
+    assert [op.inputs[1] for op in ops_of(graph, "stash")] == ["a"]
+    assert {op.name for op in graph.ops if op.name.endswith(".again")} == {"b.again"}
+
+
 def test_the_last_stage_redoes_nothing() -> None:
     graph = piped(TEXT)
     assert named(graph, "dc").inputs == ("g", "c")

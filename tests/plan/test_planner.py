@@ -3,8 +3,9 @@
 import pytest
 
 from popple.errors import PlanError
-from popple.plan import OpPlan, Planner, PlanOptions
+from popple.plan import OpPlan, Planner, PlanOptions, PlanRequest, TileMapping
 from popple.plan import planner as module
+from popple.program import TileVector
 from tests.plan.machines import bow, linear_inputs
 from tests.plan.signatures import f32, make
 
@@ -33,3 +34,17 @@ def test_a_rule_that_forgets_a_result_is_caught(
     )
     with pytest.raises(PlanError, match="mapped 0 of 1 results"):
         Planner(bow()).plan(ADD, (None, None))
+
+
+def test_an_op_can_have_wishes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[PlanOptions] = []
+
+    def rule(request: PlanRequest) -> OpPlan:
+        seen.append(request.options)
+        return OpPlan("x", (TileMapping(TileVector.zeros(1), ""),))
+
+    monkeypatch.setattr(module, "get_rule", lambda kind: rule)
+    planner = Planner(bow(), PlanOptions(partials="f16"))
+    wishes = {"memory_proportion": 0.1, "order": 1}
+    planner.plan(make("add", [f32(64)], [f32(64)], **wishes), (None,))
+    assert seen == [PlanOptions(memory_proportion=0.1, partials="f16")]

@@ -111,9 +111,3 @@ def test_several_processes_are_refused() -> None:
     with pytest.raises(poptorch.Error, match="several processes are not available yet"):
         poptorch.inferenceModel(Scale(), opts)
 
-
-def test_anchors_are_refused() -> None:
-    opts = options()
-    opts.anchorTensor("short", "long")
-    with pytest.raises(poptorch.Error, match="Return them from forward instead"):
-        poptorch.inferenceModel(Scale(), opts)

@@ -25,8 +25,8 @@ graph "train" {
   input %x : f32[2,64]
   weight %w : f32[64,32]
   matmul %y : %y : f32[2,32] = (%x, %w) forward chip=0 stage=0 in "fc" at "m.py:7"
-  permute %xt : %xt : f32[64,2] shares %x = (%x) {"order": [1, 0]} backward chip=0 stage=0
-  matmul %dw : %dw : f32[64,32] = (%xt, %y) backward chip=0 stage=0
+  permute %t : %t : f32[64,2] shares %x = (%x) {"order": [1, 0]} backward chip=0 stage=0
+  matmul %dw : %dw : f32[64,32] = (%t, %y) backward chip=0 stage=0
   output %y
 }
 """
@@ -91,7 +91,7 @@ def test_cycles_of_operations_add_up_to_the_run(
 
 
 def test_views_cost_nothing_and_have_no_row(report: Report) -> None:
-    assert "xt" not in {op.name for op in report.operations}
+    assert "t" not in {op.name for op in report.operations}
 
 
 def test_tile_cycles_add_up_to_cycles_times_tiles(report: Report) -> None:

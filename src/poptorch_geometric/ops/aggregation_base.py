@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import torch_geometric
 from torch import Tensor
+from torch_geometric import nn
 
 __all__ = ["Aggregation"]
 
 
-class Aggregation(torch_geometric.nn.aggr.Aggregation):
+class Aggregation(nn.aggr.Aggregation):
     """An aggregation whose index is not looked at: it has no values while tracing."""
 
     def assert_sorted_index(self, index: Tensor | None) -> None:

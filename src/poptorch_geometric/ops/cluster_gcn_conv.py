@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch_geometric
 from torch import Tensor
+from torch_geometric import nn
 
 __all__ = ["ClusterGCNConv"]
 
-_original_forward = torch_geometric.nn.ClusterGCNConv.forward
+_original_forward = nn.ClusterGCNConv.forward
 
 
-class ClusterGCNConv(torch_geometric.nn.ClusterGCNConv):
+class ClusterGCNConv(nn.ClusterGCNConv):
     """The convolution with as many edges as it is given, and one loop per node.
 
     The original removes the loops it is given before it adds its own; here their

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-import torch_geometric
 from torch import Tensor
+from torch_geometric import nn
 
 __all__ = ["HeteroLinear"]
 
 
-class HeteroLinear(torch_geometric.nn.dense.HeteroLinear):
+class HeteroLinear(nn.HeteroLinear):
     """The layer for every type of all rows, of which each row takes its own.
 
     The original sorts rows by type, and sizes depend on how many there are of each.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import torch_geometric
 from torch import Tensor
+from torch_geometric import nn
 
 __all__ = ["InstanceNorm"]
 
-_original_forward = torch_geometric.nn.InstanceNorm.forward
+_original_forward = nn.InstanceNorm.forward
 
 
-class InstanceNorm(torch_geometric.nn.InstanceNorm):
+class InstanceNorm(nn.InstanceNorm):
     """The norm, with running statistics that stay the same tensors.
 
     The original puts new tensors in their place, which a compiled model would lose.

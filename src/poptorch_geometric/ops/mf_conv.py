@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch_geometric
 from torch import Tensor
+from torch_geometric import nn
 from torch_geometric.utils import degree
 
 __all__ = ["MFConv"]
 
-_original_forward = torch_geometric.nn.MFConv.forward
+_original_forward = nn.MFConv.forward
 
 
-class MFConv(torch_geometric.nn.MFConv):
+class MFConv(nn.MFConv):
     """Every node takes its result from the weights of its degree.
 
     The original picks the nodes of each degree, and how many there are depends on the

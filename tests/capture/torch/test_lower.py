@@ -116,6 +116,19 @@ def test_a_constant_is_one_value_however_often_it_is_read() -> None:
     assert len(graph.with_role(Role.CONSTANT)) == 1
 
 
+def test_results_written_to_out_share_its_memory() -> None:
+    def forward(x: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
+        torch.mm(x, x, out=held)
+        return held + 1, torch.cumsum(x, 0, out=torch.empty(0))
+
+    graph = lower(forward, torch.ones(2, 2), torch.ones(2, 2))
+    product, sums = of_kind(graph, "matmul")[0], of_kind(graph, "cumulative_sum")[0]
+    assert product.inputs == ("input0", "input0")
+    assert graph.values[product.outputs[0]].storage == "input1"
+    # What is made to fit has memory of its own.
+    assert graph.values[sums.outputs[0]].storage == ""
+
+
 def test_an_output_returned_twice_is_listed_once() -> None:
     graph = lower(lambda x: (y := x + 1, y), torch.ones(3))
     assert len(graph.outputs) == 1

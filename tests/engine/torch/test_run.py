@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import torch
 from torch import Tensor
 
 from popple.engine.torch import (
+    AutomaticScaling,
     DeviceMemory,
     InferenceEngine,
+    LossScale,
     ParameterGroup,
     Repetition,
     Replay,
@@ -142,3 +145,51 @@ def test_counts_are_at_least_one(name: str) -> None:
     settings: dict[str, Any] = {name: 0}
     with pytest.raises(UsageError, match=f"{name} must be at least 1"):
         Repetition(**settings)
+
+
+def scaled_memory(automatic: AutomaticScaling | None = None) -> DeviceMemory:
+    held = memory()
+    held.loss_scale = LossScale(automatic)
+    return held
+
+
+def test_the_loss_scale_goes_in_and_is_taken_out() -> None:
+    seen: list[float] = []
+
+    def step(w: Tensor, n: Tensor, x: Tensor, scale: Tensor) -> list[Tensor]:
+        seen.append(float(scale))
+        return [w.clone(), x * scale]
+
+    held = scaled_memory()
+    rule = replace(RULE, loss_scaling=4.0)
+    list(
+        TrainingEngine(step_of(step), 1, ("w",), Repetition()).run(
+            held, rule, batches(1)
+        )
+    )
+    assert (seen, held.weights["w"].item()) == ([4.0], -1)
+
+
+def test_the_loss_scale_adapts_after_each_update() -> None:
+    # The third result is the share of large gradients: none below a scale of 4.
+    step = step_of(lambda w, n, x, s: [s.clone(), x * s, (s >= 4).float()])
+    held = scaled_memory(AutomaticScaling())
+    engine = TrainingEngine(step, 1, ("w",), Repetition(accumulation=2))
+    scales = [float(out) for (out,) in engine.run(held, RULE, batches(10))]
+    assert scales == [1, 1, 2, 2, 4, 4, 2, 2, 4, 4]
+    assert held.weights["w"].item() == -(1.5 + 3.5 + 5.5 + 7.5 + 9.5)
+
+
+def test_a_running_mean_is_the_mean() -> None:
+    repetition = Repetition(accumulation=4, is_running_mean=True)
+    assert train(repetition, 4)[1] == -2.5
+    assert train(replace(repetition, is_mean=False), 4)[1] == -10
+
+
+def test_gradients_are_summed_in_the_type_of_the_accumulator() -> None:
+    step = step_of(lambda w, n, x: [w.clone(), torch.tensor(60000.0).half()])
+    held = memory()
+    rule = replace(RULE, accumulator_type=torch.float32)
+    engine = TrainingEngine(step, 1, ("w",), Repetition(accumulation=2))
+    list(engine.run(held, rule, batches(2)))
+    assert held.weights["w"].item() == -60000

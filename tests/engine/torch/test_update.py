@@ -15,6 +15,7 @@ from popple.engine.torch import (
     UpdateRule,
     apply_update,
     initial_state,
+    with_equal_steps,
 )
 from popple.engine.torch.update import Slots
 from popple.errors import UsageError
@@ -206,3 +207,84 @@ def test_an_unknown_kind_is_refused_with_the_nearest_name() -> None:
 def test_a_bound_on_the_norm_is_positive(bound: float) -> None:
     with pytest.raises(UsageError, match="max_grad_norm must be a positive number"):
         rule_of("sgd", SGD, max_grad_norm=bound)
+
+
+HALF = torch.float16
+
+
+def half_rule(slot_type: torch.dtype | None) -> UpdateRule:
+    slots = {"velocity": slot_type}
+    settings = {**SGD, "lr": 1.0, "momentum": 0.5}
+    group = ParameterGroup(("w",), settings)
+    return UpdateRule("momentum", (group,), slot_types=slots)
+
+
+@pytest.mark.parametrize(("slot_type", "held"), [(None, HALF), (torch.float32,) * 2])
+def test_state_has_the_types_asked_for(
+    slot_type: torch.dtype | None, held: torch.dtype
+) -> None:
+    rule, weights = half_rule(slot_type), {"w": torch.zeros(1, dtype=HALF)}
+    state = initial_state(rule, weights)
+    apply_update(rule, weights, {"w": torch.full((1,), 1e-8)}, state)
+    assert state["velocity"]["w"].dtype is held
+    # 1e-8 is below the smallest float16.
+    assert bool(state["velocity"]["w"]) is (held is torch.float32)
+    assert weights["w"].dtype is HALF
+
+
+def test_arithmetic_on_halves_is_done_in_float32() -> None:
+    # In float16 eps is 0 and the square of the gradient too: 0 / 0.
+    rule = UpdateRule("adam", (ParameterGroup(("w",), {"lr": 0.5, **ADAM}),))
+    weights = {"w": torch.ones(1, dtype=HALF)}
+    gradient = torch.tensor([1e-4], dtype=HALF)
+    apply_update(rule, weights, {"w": gradient}, initial_state(rule, weights))
+    assert weights["w"].item() == 0.5
+
+
+def test_velocity_is_held_scaled() -> None:
+    settings = {**SGD, "momentum": 0.5}
+    plain, _ = run(rule_of("momentum", settings))
+    scaled, state = run(rule_of("momentum", {**settings, "velocity_scaling": 8.0}))
+    _, unscaled = run(rule_of("momentum", settings))
+    assert torch.equal(scaled["w0"], plain["w0"])
+    assert torch.equal(state["velocity"]["w0"], 8 * unscaled["velocity"]["w0"])
+
+
+def test_velocity_follows_though_momentum_is_zero() -> None:
+    rule = rule_of("momentum", {**SGD, "momentum": 0.0})
+    weights, state = run(rule)
+    assert torch.equal(state["velocity"]["w0"], weights_of(10)["w0"])
+    assert torch.equal(weights["w0"], run(rule_of("sgd", SGD))[0]["w0"])
+
+
+def test_weights_with_other_steps_become_groups_of_their_own() -> None:
+    rule, weights = rule_of("adam", ADAM), weights_of()
+    state = initial_state(rule, weights)
+    assert with_equal_steps(rule, state) == rule
+    state["step"]["w1"].fill_(99)
+    divided = with_equal_steps(rule, state)
+    assert [group.names for group in divided.groups] == [("w0", "w2"), ("w1",)]
+
+
+def test_lamb_without_steps_does_not_count_them() -> None:
+    settings = {**LAMB, "bias_correction": False}
+    slots = {"moment1": None, "moment2": None}
+    weights, state = run(rule_of("lamb", settings, slot_types=slots), num_steps=3)
+    expected, _ = run(rule_of("lamb", settings), num_steps=3)
+    assert torch.equal(weights["w0"], expected["w0"])
+    assert set(state) == {"moment1", "moment2"}
+
+
+def test_no_number_comes_of_powers_that_are_none() -> None:
+    rule = rule_of("adam", {**ADAM, "beta1": -0.5, "beta2": -0.5})
+    weights = weights_of()
+    state = initial_state(rule, weights)
+    for step in state["step"].values():
+        step.fill_(0.5)
+    apply_update(rule, weights, weights_of(1), state)
+    assert weights["w0"].isnan().all()
+
+
+def test_a_loss_cannot_be_scaled_to_nothing() -> None:
+    with pytest.raises(UsageError, match="loss_scaling must not be 0"):
+        rule_of("sgd", SGD, loss_scaling=0.0)

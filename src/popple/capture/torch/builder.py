@@ -188,9 +188,20 @@ class NodeContext:
         """The fake tensor of a node."""
         return node.meta["val"]
 
+    @property
+    def overwritten(self) -> list[Any]:
+        """What the operator writes its results to: an argument, or `out`."""
+        if self.is_in_place:
+            return [self.arg(0)]
+        declared = getattr(self.node.target, "_schema", None)
+        outs = [a.name for a in declared.arguments if a.is_out] if declared else []
+        return [self.node.kwargs[name] for name in outs if name in self.node.kwargs]
+
     def inputs(self) -> list[Node]:
-        """Nodes of all tensor arguments, in order; one given twice is there twice."""
-        leaves = pytree.tree_leaves((self.node.args, dict(self.node.kwargs)))
+        """Nodes of the tensors read, in order; one given twice is there twice."""
+        unread = [] if self.is_in_place else self.overwritten
+        named = [value for value in self.node.kwargs.values() if value not in unread]
+        leaves = pytree.tree_leaves((self.node.args, named))
         nodes = (leaf for leaf in leaves if isinstance(leaf, Node))
         return [node for node in nodes if isinstance(node.meta.get("val"), Tensor)]
 

@@ -44,10 +44,11 @@ def with_gradient_counts(traced: GraphModule, limit: float) -> GraphModule:
 
 
 def _scaling(graph: Graph) -> set[Node]:
-    """The nodes that put the loss scale in: they are large because they shall be."""
+    """The nodes that make the scaled gradient of the loss: its size is asked for."""
     scale = graph.find_nodes(op="placeholder")[-1]
     casts = [n for n in scale.users if n.target is aten._to_copy.default]
-    return {*scale.users, *(user for cast in casts for user in cast.users)}
+    products = {*scale.users, *(user for cast in casts for user in cast.users)}
+    return products | {n for product in products for n in product.all_input_nodes}
 
 
 def _is_gradient(node: Node) -> bool:

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from popple.capture.torch.ctc import ctc_loss
 from popple.errors import CaptureError
 
 LOSS_FUNCTIONS = frozenset(
@@ -42,6 +43,8 @@ LOSS_FUNCTIONS = frozenset(
         F.triplet_margin_with_distance_loss,
     }
 )
+# Losses that are traced in another form than torch's.
+_FORMS: dict[Any, Callable[..., Any]] = {F.ctc_loss: ctc_loss}
 
 
 class LossMarks(TorchFunctionMode):
@@ -63,7 +66,7 @@ class LossMarks(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one function of torch and mark its result if it is a loss."""
-        result = func(*args, **(kwargs or {}))
+        result = _FORMS.get(func, func)(*args, **(kwargs or {}))
         if func in LOSS_FUNCTIONS and isinstance(result, Tensor):
             self.mark(result)
         return result

@@ -107,7 +107,8 @@ def print_tensor(
 
 def _format(sizes: Sequence[int], texts: Sequence[str]) -> TensorFormat:
     """A TensorFormat's fields are its numbers and then its texts."""
-    return TensorFormat(*sizes, *texts)
+    threshold, edge_items, width, digits = sizes
+    return TensorFormat(threshold, edge_items, width, digits, *texts)
 
 
 def _write(title: str, x: Tensor, form: TensorFormat) -> None:
@@ -120,11 +121,11 @@ def _write(title: str, x: Tensor, form: TensorFormat) -> None:
 
 @dataclass(frozen=True, eq=False)
 class HostFunction:
-    """A Python function of tensors and the tensors it returns, as examples."""
+    """A Python function from tensors to a list of tensors of known shapes and types."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Sequence[Tensor]]
     name: str
-    examples: tuple[Tensor, ...]
+    results: tuple[tuple[torch.Size, torch.dtype], ...]
 
     def call(self, inputs: Sequence[Tensor], is_enabled: Tensor | None) -> list[Tensor]:
         """Its results in the step that is being traced.
@@ -136,31 +137,26 @@ class HostFunction:
         results = _host_call(list(inputs), is_enabled, number)
         proxy_mode = get_proxy_mode()
         if proxy_mode is not None:
-            # The traced graph keeps the function alive; the table does not.
-            next(iter(reversed(proxy_mode.tracer.graph.nodes))).meta["host"] = self
+            calls = proxy_mode.tracer.graph.find_nodes(
+                op="call_function", target=torch.ops.popple.host_call.default
+            )
+            calls[-1].meta["host"] = self  # what keeps the function alive
         return results
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Its results for real tensors, in the types of the examples."""
+        """Its results for real tensors, in memory of their own."""
         found = self.function(*inputs)
-        results = found if isinstance(found, (list, tuple)) else [found]
-        if len(results) != len(self.examples):
-            raise CaptureError(
-                f"the host function {self.name} returned {len(results)} tensors "
-                f"in this run and {len(self.examples)} when it was compiled."
-            )
         return [
-            self._checked(result, example)
-            for result, example in zip(results, self.examples, strict=True)
+            tensor.detach().to(dtype, copy=True)
+            for tensor, (_, dtype) in zip(found, self.results, strict=True)
         ]
 
-    def _checked(self, result: Tensor, example: Tensor) -> Tensor:
-        if result.shape != example.shape:
-            raise CaptureError(
-                f"the host function {self.name} returned shape {tuple(result.shape)} "
-                f"in this run and {tuple(example.shape)} when it was compiled."
-            )
-        return result.detach().to(example.dtype, copy=True)
+    def zeros(self, device: torch.device) -> list[Tensor]:
+        """Tensors like its results."""
+        return [
+            torch.zeros(shape, dtype=dtype, device=device)
+            for shape, dtype in self.results
+        ]
 
 
 _numbers = itertools.count()
@@ -176,20 +172,20 @@ def _host_call(
     inputs: list[Tensor], is_enabled: Tensor | None, number: int
 ) -> list[Tensor]:
     host = _host_functions[number]
+    device = _device_of(inputs)
     if is_enabled is not None and not bool(is_enabled):
-        return [torch.zeros_like(example) for example in host.examples]
-    device = inputs[0].device if inputs else torch.device("cpu")
+        return host.zeros(device)
     results = host.run([tensor.detach().cpu() for tensor in inputs])
     return [result.to(device) for result in results]
 
 
 @_host_call.register_fake
 def _(inputs: list[Tensor], is_enabled: Tensor | None, number: int) -> list[Tensor]:
-    device = inputs[0].device if inputs else torch.device("cpu")
-    return [
-        torch.empty(example.shape, dtype=example.dtype, device=device)
-        for example in _host_functions[number].examples
-    ]
+    return _host_functions[number].zeros(_device_of(inputs))
+
+
+def _device_of(inputs: Sequence[Tensor]) -> torch.device:
+    return inputs[0].device if inputs else torch.device("cpu")
 
 
 def _remember_name(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

@@ -39,6 +39,8 @@ _LIBRARIES = (
     Path(dataclasses.__file__).parent,
 )
 _LIBRARY_ROOTS = tuple(f"{directory}{os.sep}" for directory in _LIBRARIES)
+# torch_geometric writes code of its layers to files of its own, anywhere.
+_LIBRARY_MODULES = ("torch_geometric.", "poptorch_geometric.")
 # Code typed at a prompt has no file, but is the user's all the same.
 _TYPED = ("<stdin>", "<ipython")
 
@@ -191,5 +193,7 @@ def failing_line(error: BaseException) -> str:
 
 
 def _is_users(frame: FrameType) -> bool:
+    if str(frame.f_globals.get("__name__")).startswith(_LIBRARY_MODULES):
+        return False
     name = frame.f_code.co_filename
     return name.startswith(_TYPED) or not name.startswith(("<", *_LIBRARY_ROOTS))

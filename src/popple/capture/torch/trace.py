@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,11 +26,9 @@ from torch.fx.experimental.proxy_tensor import (
 )
 
 from popple.capture.torch.foreign import plain_operators
-from popple.capture.torch.host_tensors import HostTensors
 from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.outside import call_outside
 from popple.capture.torch.rewrites import DECOMPOSITIONS, keep_statistics
-from popple.capture.torch.static_shapes import StaticShapes
 from popple.capture.torch.tags import Tagger, newest_node, nodes_after
 from popple.errors import CaptureError
 
@@ -50,7 +48,8 @@ class TraceRequest:
     `default_block` is the placement of ops before the first block. The listener is
     told the running trace so that blocks and losses can be announced to it. `flatten`
     lists the tensors of what forward returns. With `scales_loss` the step takes a last
-    argument, a float32 number that all gradients are multiplied by.
+    argument, a float32 number that all gradients are multiplied by. `constants` are
+    the values of parameters and buffers that forward may look at, single numbers.
     """
 
     module: nn.Module
@@ -63,6 +62,7 @@ class TraceRequest:
     listener: Callable[[ActiveTrace], Any] = field(default=lambda trace: None)
     flatten: Callable[[Any], Sequence[Tensor]] = field(default=_tensors_of)
     scales_loss: bool = False
+    constants: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,12 @@ def trace_step(request: TraceRequest) -> TracedStep:
     if request.scales_loss:
         arguments.append(torch.ones((), device=arguments[0].device))
     tracer = make_fx(step, DECOMPOSITIONS, "fake", record_module_stack=False)
+    # Tensors that the program did not pass in (constants) are let through.
+    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     with _without_fake_tensor_log(), plain_operators():
-        traced = tracer(*_fakes(arguments))
+        fakes = _fakes(arguments, fake_mode)
+        with nullcontext() if fakes else fake_mode:  # which the fakes carry along
+            traced = tracer(*fakes)
     keep_statistics(traced)
     return TracedStep(
         graph_module=traced,
@@ -195,12 +199,9 @@ def trace_step(request: TraceRequest) -> TracedStep:
     )
 
 
-def _fakes(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Fake tensors of the same types, each with memory of its own.
-
-    Tensors that the program did not pass in (constants) are let through.
-    """
-    with FakeTensorMode(allow_non_fake_inputs=True):
+def _fakes(tensors: Sequence[Tensor], mode: FakeTensorMode) -> list[Tensor]:
+    """Fake tensors of the same types, each with memory of its own."""
+    with mode:
         return [
             torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
             for t in tensors
@@ -229,11 +230,12 @@ def _run_step(
     weights = [state[name].requires_grad_() for name in request.trainable or ()]
     for name in request.parameters:
         state[name]._is_param = True  # an nn.Parameter, for whoever asks
+    _tell_constants(state, request.constants)
     paths = {id(m): path for path, m in request.module.named_modules() if path}
     tagger = Tagger(paths, request.default_block)
     losses = LossMarks()
     with tagger, tagger.watch_modules(), torch.set_grad_enabled(is_training):
-        with losses, StaticShapes(), HostTensors():
+        with losses:
             request.listener(ActiveTrace(tagger, losses, request))
             args, kwargs = request.bind(inputs[: len(request.inputs)])
             seen.example = _call(request.module, state, args, kwargs)
@@ -244,6 +246,14 @@ def _run_step(
     tensors = request.flatten(seen.example)
     seen.num_outputs = len(tensors)
     return [*(tensor.detach() for tensor in tensors), *gradients]
+
+
+def _tell_constants(state: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
+    """Let forward read the values of these parameters and buffers."""
+    proxy_mode = get_proxy_mode()
+    for name, value in values.items():
+        if proxy_mode is not None:
+            get_proxy_slot(state[name], proxy_mode.tracer).constant = value
 
 
 class _Watched(nn.Module):

@@ -8,6 +8,7 @@ from popple.engine.torch.backends import (
 )
 from popple.engine.torch.clip import clip_gradients
 from popple.engine.torch.loss_scale import AutomaticScaling, LossScale
+from popple.engine.torch.numerics import Arithmetic, Numerics
 from popple.engine.torch.replay import Replay, build_replay
 from popple.engine.torch.run import (
     DeviceMemory,
@@ -21,16 +22,19 @@ from popple.engine.torch.update import (
     UpdateRule,
     apply_update,
     initial_state,
+    with_equal_steps,
 )
 
 __all__ = [
     "BACKENDS",
     "DEVICES",
     "STATE_SLOTS",
+    "Arithmetic",
     "AutomaticScaling",
     "DeviceMemory",
     "InferenceEngine",
     "LossScale",
+    "Numerics",
     "ParameterGroup",
     "Repetition",
     "Replay",
@@ -42,4 +46,5 @@ __all__ = [
     "clip_gradients",
     "initial_state",
     "with_backend",
+    "with_equal_steps",
 ]

@@ -19,7 +19,7 @@ class FloatingPointChecks(TorchDispatchMode):
 
     An infinite result raises ArithmeticTrap if all operands were finite, a NaN if no
     operand was one: the machine stops where an exception arises, not where it is
-    passed on.
+    passed on. Asking which of two numbers is larger is an exception if one is a NaN.
     """
 
     def __torch_dispatch__(
@@ -31,6 +31,11 @@ class FloatingPointChecks(TorchDispatchMode):
     ) -> Any:
         """Run one operator and look at its results."""
         had_nan, had_inf = _found((args, kwargs))
+        if had_nan and _is_order(func):
+            raise ArithmeticTrap(
+                f"{func} compared a NaN.",
+                remedy="Find what made it, or switch floating-point exceptions off.",
+            )
         result = func(*args, **(kwargs or {}))
         if had_nan or _is_uninitialised(func):
             return result
@@ -41,6 +46,11 @@ class FloatingPointChecks(TorchDispatchMode):
                 remedy="Scale its operands, or switch floating-point exceptions off.",
             )
         return result
+
+
+def _is_order(func: Callable[..., Any]) -> bool:
+    """Whether the operator tells which is larger: `aten.gt.Tensor`."""
+    return str(func).split(".")[1].rstrip("_") in ("lt", "le", "gt", "ge")
 
 
 def _is_uninitialised(func: Callable[..., Any]) -> bool:

@@ -11,9 +11,7 @@ Gradients = Sequence[Tensor | None]
 """One for each trained weight; None where the loss does not depend on it."""
 
 
-def start_total(
-    gradients: Gradients, dtype: torch.dtype | None
-) -> list[Tensor | None]:
+def start_total(gradients: Gradients, dtype: torch.dtype | None) -> list[Tensor | None]:
     """Copies to add to, in `dtype` or their own type.
 
     A gradient may be a view, or one element repeated.

@@ -44,7 +44,8 @@ class AutomaticScaling:
 class LossScale:
     """The loss scale on the device: `factor` times what the optimiser asks for.
 
-    `factor` is 1 unless it adapts itself. `value` is what the last step used.
+    `factor` is 1 unless it adapts itself. `value` is what the last step used,
+    `argument` the same as a tensor.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class LossScale:
         self.automatic = automatic
         self.factor = torch.ones(())
         self.value = 1.0
-        self._argument = torch.ones((), device=device)
+        self.argument = torch.ones((), device=device)
         self._shares: list[Tensor] = []
         self._num_updates = 0
 
@@ -61,9 +62,9 @@ class LossScale:
         """What the step takes when the optimiser asks for this scaling."""
         value = scaling * float(self.factor)
         if value != self.value:
-            self._argument.fill_(value)
+            self.argument.fill_(value)
             self.value = value
-        return self._argument
+        return self.argument
 
     def count(self, share: Tensor) -> None:
         """Take note of the share of large gradients in a micro-batch."""

@@ -18,6 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.graph import CodeGen
 
 from popple.engine.torch.checks import FloatingPointChecks
+from popple.engine.torch.numerics import SILENT_WRITERS, Arithmetic, use_arithmetic
 
 Storage = int | None
 """What tensors that share memory have in common; None for what is no tensor."""
@@ -25,8 +26,6 @@ Storage = int | None
 _BOOKKEEPING = frozenset({torch.ops.aten.detach.default, torch.ops.aten.alias.default})
 # Says something about a tensor to readers of the graph and returns a copy of it.
 _MARK = "popple.mark.default"
-# Writes to its running statistics without saying so in its schema.
-_SILENT_WRITERS = frozenset({torch.ops.aten.native_batch_norm.default})
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,16 @@ class Replay:
         return Replay(checked, self.shared_outputs)
 
 
-def build_replay(traced: GraphModule, kept: Iterable[Node] = ()) -> Replay:
+def build_replay(
+    traced: GraphModule,
+    kept: Iterable[Node] = (),
+    arithmetic: Arithmetic | None = None,
+) -> Replay:
     """A Replay of the traced graph, which is left as it is.
 
     `kept` are nodes of the graph, arguments or constants, that a run must not change
-    though the graph writes to them: it writes to copies.
+    though the graph writes to them: it writes to copies. Operators of float16 compute
+    by `arithmetic`, if given.
     """
     graph = copy.deepcopy(traced.graph)
     graph.set_codegen(CodeGen())
@@ -72,6 +76,8 @@ def build_replay(traced: GraphModule, kept: Iterable[Node] = ()) -> Replay:
     _drop_bookkeeping(graph)
     _write_to_copies(graph, {node.name for node in kept})
     graph.eliminate_dead_code(is_impure_node=_has_effect)
+    if arithmetic is not None:
+        use_arithmetic(graph, arithmetic)
     return Replay(GraphModule(traced, graph).forward, shared)
 
 
@@ -140,7 +146,7 @@ def _has_effect(node: Node) -> bool:
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
     is_random = torch.Tag.nondeterministic_seeded in node.target.tags
-    writes = node.target._schema.is_mutable or node.target in _SILENT_WRITERS
+    writes = node.target._schema.is_mutable or node.target in SILENT_WRITERS
     return is_random or writes
 
 

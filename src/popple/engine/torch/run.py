@@ -23,6 +23,7 @@ from popple.errors import UsageError
 
 Outputs = list[Tensor]
 MicroBatches = Iterator[Sequence[Tensor]]
+Update = Callable[[UpdateRule, dict[str, Tensor], dict[str, Tensor], Slots], None]
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,14 @@ class TrainingEngine:
         trainable: tuple[str, ...],
         repetition: Repetition,
         reduce_gradients: Callable[[list[Tensor]], None] | None = None,
+        update: Update = apply_update,
     ) -> None:
         self._step = step
         self._num_outputs = num_outputs
         self._trainable = trainable
         self._repetition = repetition
         self._reduce = reduce_gradients
+        self._apply = update
 
     @torch.no_grad()
     def run(
@@ -151,8 +154,8 @@ class TrainingEngine:
             return gradients
         repetition = self._repetition
         if position == 0:
-            accumulates = repetition.accumulation > 1
-            return start_total(gradients, rule.accumulator_type if accumulates else None)
+            dtype = rule.accumulator_type if repetition.accumulation > 1 else None
+            return start_total(gradients, dtype)
         is_running_mean = repetition.is_mean and repetition.is_running_mean
         add_to_total(
             total, gradients, num_before=position, is_running_mean=is_running_mean
@@ -187,7 +190,7 @@ class TrainingEngine:
             factor /= loss_scale.value
         values = scale_gradients(values, factor, is_owned=self._owns_gradients)
         gradients = dict(zip(gradients, values, strict=True))
-        apply_update(rule, memory.weights, gradients, memory.state)
+        self._apply(rule, memory.weights, gradients, memory.state)
         if loss_scale is not None:
             loss_scale.adapt()
 

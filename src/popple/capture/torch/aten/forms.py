@@ -33,20 +33,27 @@ def emit_one(
     attrs: Mapping[str, Attr] | None = None,
     sources: Sequence[Node | str] | None = None,
 ) -> None:
-    """Emit one op for the node; an in-place one shares memory and takes over.
+    """Emit one op for the node; one that overwrites shares memory and takes over.
 
     `sources` are the op's inputs where they are not all tensor arguments.
     """
     sources = context.inputs() if sources is None else sources
     types = context.result_types()
-    target = context.arg(0)
-    if context.is_in_place and isinstance(target, Node):
-        storage = context.builder.name_of(target)
-        names = context.emit(kind, sources, types, storage=storage, attrs=attrs)
-        context.builder.bind(target, names[0])
-    else:
-        names = context.emit(kind, sources, types, attrs=attrs)
+    storage = _find_memory(context)
+    names = context.emit(kind, sources, types, storage=storage, attrs=attrs)
+    if storage:
+        context.builder.bind(context.overwritten[0], names[0])
     context.finish_all(names)
+
+
+def _find_memory(context: NodeContext) -> str:
+    """The value whose memory the node's one result goes to, if there is one."""
+    targets, types = context.overwritten, context.result_types()
+    if len(targets) != 1 or not isinstance(targets[0], Node) or not types:
+        return ""
+    name = context.builder.name_of(targets[0])
+    held = context.builder.values[name].type
+    return name if held.num_elements == types[0].num_elements else ""
 
 
 def view(kind: str, attrs_of: AttrsOf = no_attrs) -> Lowering:

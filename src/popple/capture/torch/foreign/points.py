@@ -16,6 +16,9 @@ from torch.nn.functional import normalize, pad
 
 from popple.errors import CaptureError
 
+_INFINITE_BITS = 0x7F800000
+"""What infinity looks like as an integer; what is no number is larger."""
+
 
 def knn(
     x: Tensor,
@@ -106,14 +109,21 @@ def example_of(ptr: Tensor, points: Tensor) -> Tensor:
 
 
 def nearest_pairs(distance: Tensor, k: int) -> Tensor:
-    """The k smallest of each row, as (row, column) numbers; -1 for infinite ones."""
+    """The k smallest of each row, as (row, column) numbers; -1 for infinite ones.
+
+    Of equal distances the one in the first column comes first.
+    """
     num_rows, num_columns = distance.shape
     if k > num_columns:
         distance = pad(distance, (0, k - num_columns), value=torch.inf)
-    found, column = distance.topk(k, dim=1, largest=False)
-    row = torch.arange(num_rows, device=distance.device).view(-1, 1).expand_as(column)
-    pairs = torch.stack([row.reshape(-1), column.reshape(-1)])
-    return pairs.masked_fill(found.reshape(-1).isinf(), -1)
+    column = torch.arange(distance.shape[1], device=distance.device)
+    # The bits of positive floats are ordered like the floats; the column breaks ties.
+    keys = distance.contiguous().view(torch.int32).long() * 2**32 + column
+    found = keys.topk(k, dim=1, largest=False).values
+    row = torch.arange(num_rows, device=distance.device).view(-1, 1).expand_as(found)
+    pairs = torch.stack([row.reshape(-1), (found % 2**32).reshape(-1)])
+    is_missing = found // 2**32 >= _INFINITE_BITS
+    return pairs.masked_fill(is_missing.reshape(-1), -1)
 
 
 def _refuse_fps(*arguments: Any) -> Tensor:

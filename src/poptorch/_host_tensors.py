@@ -1,8 +1,8 @@
 """Tensors that forward makes on the host: `torch.LongTensor([1, 0])`, `from_numpy`.
 
 The functions of torch that make tensors (`torch.tensor`, `torch.zeros`) make them on
-the machine while a step is traced. A tensor made by its class lies on the host and
-must be moved before it meets one that does not, by `to(x.device)`.
+the IPU while a model is traced. A tensor made by its class lies on the host and must
+be moved before it meets one that does not, by `to(x.device)`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from popple.errors import CaptureError
+from ._errors import Error
+
+__all__ = ["HostTensors"]
 
 # What a tensor with given values passes through when it is made. Functions of torch
 # run out of our sight, so this is only seen of tensors that are made otherwise.
@@ -66,8 +68,8 @@ def _check(args: Any, kwargs: Any) -> None:
         return
     stray = strays[0]
     dtype = _NAMES.get(stray.dtype, str(stray.dtype))
-    raise CaptureError(
+    raise Error(
         "Expected an IPU tensor but got tensor(device=cpu, "
-        f"shape={list(stray.shape)}, dtype={dtype}).",
-        remedy="Make it with torch.tensor, or move it to the device of the others.",
+        f"shape={list(stray.shape)}, dtype={dtype}). Make it with torch.tensor, or "
+        "move it to the device of the others."
     )

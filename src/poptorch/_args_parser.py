@@ -1,0 +1,7 @@
+"""The module of PopTorch under which public programs look for ArgsParser."""
+
+from __future__ import annotations
+
+from ._args import ArgsParser
+
+__all__ = ["ArgsParser"]

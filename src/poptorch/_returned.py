@@ -1,0 +1,49 @@
+"""What a call returns: tensors in the device's types, without a history.
+
+The backward pass of a training model is part of its call. A program that asks an
+output for it is told so: torch itself would only say that there is no gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.weak import WeakIdKeyDictionary
+
+from ._errors import Error
+
+__all__ = ["to_host"]
+
+# The outputs that are still in use.
+_OUTPUTS = WeakIdKeyDictionary()
+
+
+def to_host(tensor: torch.Tensor) -> torch.Tensor:
+    """An output as the program gets it: int64 becomes int32, float64 float32."""
+    tensor = tensor.cpu()
+    if tensor.dtype is torch.int64:
+        tensor = tensor.to(torch.int32)
+    elif tensor.dtype is torch.float64:
+        tensor = tensor.to(torch.float32)
+    _OUTPUTS[tensor] = True
+    return tensor
+
+
+def _refusing(backward: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(backward)
+    def checked(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not self.requires_grad and self in _OUTPUTS:
+            raise Error(
+                "This tensor is the output of a PopTorch model and has no backward(): "
+                "calling a poptorch.trainingModel runs the backward pass and the "
+                "optimizer as well. An inferenceModel has neither; use a trainingModel."
+            )
+        return backward(self, *args, **kwargs)
+
+    return checked
+
+
+torch.Tensor.backward = _refusing(torch.Tensor.backward)
