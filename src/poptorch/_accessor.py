@@ -131,6 +131,8 @@ class AsynchronousWorker:
 
     def terminate(self) -> None:
         """End the process, by force if it does not answer."""
+        if self._process.exitcode is not None:
+            return  # when the interpreter has gone so far, nothing can be sent
         self._send(Signal.SHUTDOWN)
         self._process.join(timeout=_SHUTDOWN_SECONDS)
         if self._process.exitcode is None:

@@ -77,13 +77,15 @@ class ExecutableCache:
     def _read(self) -> CacheEntry | None:
         try:
             entry = CacheEntry(**json.loads(self.path.read_text("utf-8")))
-        except FileNotFoundError:
+        except OSError:  # not there; if it cannot be written either, that is said
             return None
         except (ValueError, TypeError):
             logger.warning("%s in the executable cache is damaged.", self.path)
             return None
         is_same = replace(entry, cycles=None) == self._fresh
-        return entry if is_same and isinstance(entry.cycles, (int, type(None))) else None
+        return (
+            entry if is_same and isinstance(entry.cycles, (int, type(None))) else None
+        )
 
     def _write(self, entry: CacheEntry) -> None:
         directory = self.path.parent

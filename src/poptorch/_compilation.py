@@ -95,9 +95,7 @@ class Compilation:
         default = "training" if self.training else "inference"
         return self.options._values.get("model_name") or default
 
-    def _request(
-        self, bound: BoundArgs, anchors: tuple[Anchor, ...]
-    ) -> CompileRequest:
+    def _request(self, bound: BoundArgs, anchors: tuple[Anchor, ...]) -> CompileRequest:
         options = self.options
         return CompileRequest(
             name=self._name,

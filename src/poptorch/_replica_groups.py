@@ -131,9 +131,7 @@ def _parameter_of(grouped: GroupedParameter) -> nn.Parameter:
     return grouped._parameter
 
 
-def check_groupings(
-    module: nn.Module, groupings: Groupings, backend: Backend
-) -> None:
+def check_groupings(module: nn.Module, groupings: Groupings, backend: Backend) -> None:
     """Error unless the host's parameters have an entry for every group."""
     if groupings and not backend.is_default:
         raise Error(

@@ -12,7 +12,7 @@ import pytest
 
 from popple.device import Lease, Pod
 from popple.device.registry import get_default_directory
-from popple.errors import DeviceError
+from popple.errors import DeviceBusyError, DeviceError
 from popple.target import load_system
 
 
@@ -56,7 +56,7 @@ def test_acquire_by_id(pod: Pod) -> None:
 def test_a_group_conflicts_with_its_chips(pod: Pod) -> None:
     with (
         pod.acquire(id=4),
-        pytest.raises(DeviceError, match=f"is held by process {os.getpid()} "),
+        pytest.raises(DeviceBusyError, match=f"is held by process {os.getpid()} "),
     ):
         pod.acquire(id=6)
     assert held_chips(pod) == []

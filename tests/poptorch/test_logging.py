@@ -9,11 +9,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import poptorch
-from poptorch._logging import TRACE, logger
+from poptorch._logging import (
+    TRACE,
+    _log_uncaught,
+    _make_handler,
+    logger,
+    setPopartLogLevel,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +108,61 @@ def test_level_from_the_environment() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True
     )
     assert done.stdout.strip() == str(logging.DEBUG), done.stderr
+
+
+def end_with(error: Exception) -> None:
+    """What happens when nobody catches it."""
+    try:
+        raise error
+    except type(error):
+        _log_uncaught(*sys.exc_info())  # pyright: ignore[reportArgumentType]
+
+
+def test_errors_that_end_the_program_are_logged(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    end_with(ValueError("too bad"))
+    written = capfd.readouterr().err
+    assert "[poptorch::python] [critical] ValueError: too bad" in written
+    assert "Traceback (most recent call last)" in written
+
+
+def test_they_are_shown_even_if_the_log_is_off(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    poptorch.setLogLevel("OFF")
+    end_with(ValueError("too bad"))
+    assert capfd.readouterr().err.endswith("ValueError: too bad\n")
+
+
+@pytest.mark.parametrize("output", [b"its last words", "its last words"])
+def test_a_failed_subprocess_is_quoted(
+    output: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    end_with(subprocess.CalledProcessError(1, "it", stderr=output))
+    assert "its last words" in capfd.readouterr().err
+
+
+def test_importing_takes_over_uncaught_errors() -> None:
+    code = "import poptorch, sys; print(sys.excepthook.__module__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "poptorch._logging\n"
+
+
+def test_the_log_can_go_elsewhere(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    record = logging.makeLogRecord({"msg": "here"})
+    _make_handler("stdout").emit(record)
+    assert capfd.readouterr() == ("here\n", "")
+    handler = _make_handler(str(tmp_path / "log"))
+    handler.emit(record)
+    handler.close()
+    assert (tmp_path / "log").read_text() == "here\n"
+
+
+def test_the_back_end_has_levels_too() -> None:
+    setPopartLogLevel("DEBUG")
+    for level in (0, "FOO"):
+        with pytest.raises(ValueError, match="Level must be one of TRACE, DEBUG"):
+            setPopartLogLevel(level)  # pyright: ignore[reportArgumentType]

@@ -71,7 +71,6 @@ def test_state_by_name() -> None:
             {"Accl1", "Accl2", "Accl3"},
         ),
     ],
-    ids=str,
 )
 def test_names_of_state(make: Any, arguments: dict[str, Any], names: set[str]) -> None:
     _, optimizer, model = train(make, **arguments)

@@ -66,7 +66,6 @@ def test_constants_are_compiled_in() -> None:
         ),
         (optim.RMSprop, {"alpha": 0.5}, {"learningRate", "adaptiveAlpha"}),
     ],
-    ids=str,
 )
 def test_names(kind: Any, arguments: dict[str, Any], names: set[str]) -> None:
     found = numbers(described(kind, lr=0.1, **arguments))

@@ -58,3 +58,16 @@ def test_what_is_only_passed_on_is_no_exception(function: Callable[[], Tensor]) 
 
 def test_outside_nothing_is_checked() -> None:
     assert (ONE / ZERO).isinf().all()
+
+
+@pytest.mark.parametrize("operator", [torch.lt, torch.le, torch.gt, torch.ge])
+def test_a_nan_cannot_be_put_in_order(operator: Callable[..., Tensor]) -> None:
+    with FloatingPointChecks():
+        assert operator(ONE, INFINITE).dtype is torch.bool
+        with pytest.raises(ArithmeticTrap, match="compared a NaN"):
+            operator(ONE, ZERO + float("nan"))
+
+
+def test_a_nan_can_be_told_from_others() -> None:
+    with FloatingPointChecks():
+        assert not torch.eq(ZERO + float("nan"), 1.0).any()

@@ -47,10 +47,14 @@ def tensor_type(tensor: Tensor) -> TensorType:
 
 @dataclass
 class GraphBuilder:
-    """Ops and values so far, and which value each traced node stands for."""
+    """Ops and values so far, and which value each traced node stands for.
+
+    `sources` are the nodes that made values.
+    """
 
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     ops: list[Op] = field(default_factory=list[Op])
+    sources: dict[str, Node] = field(default_factory=dict[str, Node])
     _names: dict[Node, str | list[str | None]] = field(default_factory=dict[Any, Any])
     _makers: dict[str, Op] = field(default_factory=dict[str, Op])
     _positions: dict[str, int] = field(default_factory=dict[str, int])
@@ -59,7 +63,7 @@ class GraphBuilder:
 
     def declare(self, node: Node, name: str, tensor: Tensor, role: Role) -> None:
         """A value that exists before the first op."""
-        self._names[node] = self._add(name, tensor_type(tensor), role).name
+        self.finish(node, self._add(name, tensor_type(tensor), role).name)
 
     def name_of(self, node: Node) -> str:
         """Name of the value of a node with one tensor result."""
@@ -75,23 +79,21 @@ class GraphBuilder:
         makers = (self._makers.get(name) for name in names if name is not None)
         return next((op for op in makers if op is not None), None)
 
-    def sources(self) -> dict[str, Node]:
-        """The first node that stands for each value."""
-        found: dict[str, Node] = {}
-        for node, name in self._names.items():
-            if isinstance(name, str):
-                found.setdefault(name, node)
-        return found
-
     def bind(self, node: Node, names: str | list[str | None]) -> None:
         """Let a node stand for values already there."""
         self._names[node] = names
+
+    def finish(self, node: Node, names: str | list[str | None]) -> None:
+        """Let a node stand for the values it makes."""
+        self.bind(node, names)
+        if isinstance(names, str):
+            self.sources.setdefault(names, node)
 
     def alias_item(self, node: Node, source: Node, index: int) -> None:
         """`source[index]` of a node with several results; None stands for nothing."""
         items = self._names.get(source)
         if isinstance(items, list) and (name := items[index]) is not None:
-            self._names[node] = name
+            self.finish(node, name)
 
     def note(
         self, name: str, attrs: Mapping[str, Attr], families: frozenset[str] | None
@@ -252,7 +254,7 @@ class NodeContext:
 
     def finish(self, names: str | list[str | None]) -> None:
         """The node stands for these values."""
-        self.builder.bind(self.node, names)
+        self.builder.finish(self.node, names)
 
     def finish_all(self, names: Sequence[str]) -> None:
         """The node's tensor results are these values, in order."""

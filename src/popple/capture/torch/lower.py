@@ -73,7 +73,7 @@ def lower_step(request: LowerRequest) -> LoweredStep:
         ),
     )
     live = _without_dead_ops(graph, set(gradients.values()))
-    return LoweredStep(live, gradients, builder.sources())
+    return LoweredStep(live, gradients, builder.sources)
 
 
 def _declare_arguments(

@@ -141,6 +141,27 @@ def _pools() -> dict[str, Arguments]:
     }
 
 
+def _pads(rank: int, source: torch.Tensor) -> dict[str, Arguments]:
+    """Borders of one element, and their gradients."""
+    padding = [1, 1] * rank
+    wide = torch.rand([*source.shape[:-rank], *(n + 2 for n in source.shape[-rank:])])
+    names = (f"reflection_pad{rank}d", f"replication_pad{rank}d")
+    return {
+        **{name: (source, padding) for name in names},
+        **{f"{name}_backward": (wide, source, padding) for name in names},
+    }
+
+
+def _resizes(name: str, source: torch.Tensor, *rest: Any) -> dict[str, Arguments]:
+    """Fields of twice the size, and back."""
+    size = [2 * n for n in source.shape[2:]]
+    large = torch.rand([*source.shape[:2], *size])
+    return {
+        name: (source, size, *rest),
+        f"{name}_backward": (large, size, list(source.shape), *rest),
+    }
+
+
 def _shapes() -> dict[str, Arguments]:
     return {
         **_each("view _unsafe_view", X, [3, 8]),
@@ -170,10 +191,9 @@ def _shapes() -> dict[str, Arguments]:
         "copy_": (X, Y),
         **_each("cat stack", [X, X, Y], 1),
         "constant_pad_nd": (X, [1, 1]),
-        "reflection_pad1d": (BATCH, [1, 1]),
-        "replication_pad1d": (BATCH, [1, 1]),
-        "reflection_pad2d": (IMAGE, [1, 1, 1, 1]),
-        "replication_pad2d": (IMAGE, [1, 1, 1, 1]),
+        **_pads(1, BATCH),
+        **_pads(2, IMAGE),
+        **_pads(3, VOLUME),
         "slice_backward": (torch.rand(4, 3), [4, 6], 1, 0, 3, 1),
         "select_backward": (torch.rand(4), [4, 6], 1, 0),
         "slice_scatter": (X, torch.rand(4, 3), 1, 0, 3),
@@ -182,14 +202,11 @@ def _shapes() -> dict[str, Arguments]:
         "flip": (X, [1]),
         "roll": (X, [1], [1]),
         **_each("tril triu", X),
-        "upsample_nearest2d": (IMAGE, [16, 16]),
-        "upsample_bilinear2d": (IMAGE, [16, 16], False),
-        "upsample_nearest2d_backward": (
-            *(torch.rand(2, 4, 16, 16), [16, 16], [2, 4, 8, 8]),
-        ),
-        "upsample_bilinear2d_backward": (
-            *(torch.rand(2, 4, 16, 16), [16, 16], [2, 4, 8, 8], False),
-        ),
+        **_resizes("upsample_nearest1d", BATCH),
+        **_resizes("upsample_nearest2d", IMAGE),
+        **_resizes("upsample_nearest3d", VOLUME),
+        **_resizes("upsample_bilinear2d", IMAGE, False),
+        **_resizes("upsample_bicubic2d", IMAGE, False),
     }
 
 
@@ -210,7 +227,8 @@ def _made() -> dict[str, Arguments]:
         "eye": (4,),
         "arange": (6,),
         **_each("linspace logspace", 0.0, 1.0, 6),
-        "uniform": (X,),
+        **_each("uniform exponential cauchy log_normal", X),
+        "geometric": (X, 0.5),
         "normal": (X, Y),
         "bernoulli": (X / 2,),
         "randint": (4, size),
@@ -233,6 +251,7 @@ def _gathers() -> dict[str, Arguments]:
         "scatter_reduce": (X, 1, N, Y, "sum"),
         **_each("index_put _unsafe_index_put", X, [ROW], torch.rand(3, 6)),
         **_each("index_copy index_add", X, 0, ROW, torch.rand(3, 6)),
+        "index_reduce": (X, 0, ROW, torch.rand(3, 6), "mean"),
         "index_fill": (X, 0, ROW, 0.0),
         "masked_scatter": (X, MASK, Y),
     }
@@ -242,18 +261,22 @@ def _elementwise() -> dict[str, Arguments]:
     return {
         **_each(
             "neg abs exp expm1 log log2 log10 log1p sqrt rsqrt reciprocal sign sgn "
-            "round floor ceil trunc sin cos tan erf tanh sigmoid relu gelu silu mish "
-            "leaky_relu elu celu softplus hardtanh hardsigmoid hardswish logical_not "
-            "isnan isinf log_sigmoid_forward",
+            "round floor ceil trunc frac sin cos tan erf erfc tanh sigmoid relu gelu "
+            "silu mish leaky_relu elu celu softplus hardtanh hardsigmoid hardswish "
+            "logical_not isnan isinf log_sigmoid_forward hardshrink softshrink exp2 "
+            "nan_to_num asin acos atan sinh cosh asinh acosh atanh glu",
             X,
         ),
+        "_prelu_kernel": (X, Y),
+        "rrelu_with_noise": (X, Y),
         "bitwise_not": (N,),
         "threshold": (X, 0.5, 0.0),
         "pow": (X, Y),
         "clamp": (X, Y, Y),
         **_each("clamp_min clamp_max", X, Y),
         **_each("add sub rsub mul div floor_divide remainder fmod", X, Y),
-        **_each("maximum minimum atan2 eq ne lt le gt ge", X, Y),
+        **_each("maximum minimum fmax fmin atan2 eq ne lt le gt ge", X, Y),
+        **_each("copysign hypot logaddexp xlogy", X, Y),
         **_each("logical_and logical_or logical_xor", X, Y),
         **_each("bitwise_and bitwise_or bitwise_xor", N, N),
         **_each("bitwise_left_shift bitwise_right_shift", N, N),
@@ -263,7 +286,8 @@ def _elementwise() -> dict[str, Arguments]:
         "lerp": (X, Y, 0.5),
         "threshold_backward": (X, Y, 0.5),
         **_each("tanh_backward sigmoid_backward gelu_backward silu_backward", X, Y),
-        **_each("hardsigmoid_backward hardswish_backward", X, Y),
+        **_each("hardsigmoid_backward hardswish_backward mish_backward", X, Y),
+        **_each("hardshrink_backward softshrink_backward", X, Y, 0.5),
         "log_sigmoid_backward": (X, Y, _results("log_sigmoid_forward", Y)[1]),
         "leaky_relu_backward": (X, Y, 0.1, False),
         "elu_backward": (X, 1.0, 1.0, 1.0, False, Y),
@@ -276,8 +300,9 @@ def _elementwise() -> dict[str, Arguments]:
 def _reductions() -> dict[str, Arguments]:
     return {
         **_each("sum mean amax amin prod any all argmax argmin max min var std", X),
+        **_each("nansum count_nonzero", X),
         "logsumexp": (X, [1]),
-        "cumsum": (X, 1),
+        **_each("cumsum cumprod", X, 1),
         "var_mean": (X,),
         **_each("linalg_vector_norm norm", X),
         "sort": (X,),
@@ -297,6 +322,7 @@ def _products() -> dict[str, Arguments]:
         "addmm": (torch.rand(4), X, MATRIX),
         "baddbmm": (torch.rand(2, 3, 3), BATCH, turned),
         "mv": (X, torch.rand(6)),
+        "addmv": (torch.rand(4), X, torch.rand(6)),
         "dot": (torch.rand(6), torch.rand(6)),
         "convolution": _conv(False, kernel),
         "convolution_backward": (*gradient, *places),

@@ -11,6 +11,7 @@ _KINDS = {
     "neg": "neg",
     "abs": "abs",
     "exp": "exp",
+    "exp2": "exp",
     "expm1": "expm1",
     "log": "log",
     "log2": "log",
@@ -25,10 +26,20 @@ _KINDS = {
     "floor": "floor",
     "ceil": "ceil",
     "trunc": "floor",
+    "frac": "floor",
     "sin": "sin",
     "cos": "cos",
     "tan": "tan",
+    "asin": "tan",
+    "acos": "tan",
+    "atan": "atan2",
+    "sinh": "exp",
+    "cosh": "exp",
+    "asinh": "log",
+    "acosh": "log",
+    "atanh": "log",
     "erf": "erf",
+    "erfc": "erf",
     "tanh": "tanh",
     "sigmoid": "sigmoid",
     "relu": "relu",
@@ -43,6 +54,9 @@ _KINDS = {
     "hardsigmoid": "hardsigmoid",
     "hardswish": "hardswish",
     "threshold": "relu",
+    "hardshrink": "hardtanh",
+    "softshrink": "hardtanh",
+    "nan_to_num": "clamp",
     "logical_not": "logical_not",
     "bitwise_not": "bitwise_not",
     "isnan": "is_nan",
@@ -57,7 +71,13 @@ _KINDS = {
     "fmod": "remainder",
     "maximum": "maximum",
     "minimum": "minimum",
+    "fmax": "maximum",
+    "fmin": "minimum",
     "atan2": "atan2",
+    "copysign": "mul",
+    "hypot": "pow",
+    "logaddexp": "pow",
+    "xlogy": "pow",
     "eq": "equal",
     "ne": "not_equal",
     "lt": "less",
@@ -85,7 +105,10 @@ _KINDS = {
     "leaky_relu_backward": "leaky_relu_grad",
     "elu_backward": "elu_grad",
     "softplus_backward": "softplus_grad",
+    "mish_backward": "silu_grad",
     "hardtanh_backward": "hardtanh_grad",
+    "hardshrink_backward": "hardtanh_grad",
+    "softshrink_backward": "hardtanh_grad",
     "hardsigmoid_backward": "hardsigmoid_grad",
     "hardswish_backward": "hardswish_grad",
 }
@@ -112,6 +135,24 @@ def lower_clamp(context: NodeContext) -> None:
         types = context.result_types()
         (found,) = context.emit("maximum", [found, bound], types, suffix=".low")
     emit_one(context, "minimum", sources=[found, bounds[-1]])
+
+
+def lower_sloped(context: NodeContext) -> None:
+    """Rectifiers whose slopes are tensors, learnt or drawn."""
+    emit_one(context, "leaky_relu", sources=context.inputs()[:1])
+
+
+def lower_gated(context: NodeContext) -> None:
+    """One half of the elements times the sigmoid of the other."""
+    source = context.inputs()[0]
+    name = context.builder.name_of(source)
+    types = context.result_types()
+    first, second = (
+        context.emit("slice", [source], types, suffix=f".{part}", storage=name)[0]
+        for part in ("values", "gates")
+    )
+    (gate,) = context.emit("sigmoid", [second], types, suffix=".sigmoid")
+    emit_one(context, "mul", sources=[first, gate])
 
 
 def lower_log_sigmoid(context: NodeContext) -> None:
@@ -142,6 +183,9 @@ LOWERINGS: dict[str, Lowering] = {
     "aten.clamp": lower_clamp,
     "aten.clamp_min": lower_clamp,
     "aten.clamp_max": lower_clamp,
+    "aten._prelu_kernel": lower_sloped,
+    "aten.rrelu_with_noise": lower_sloped,
+    "aten.glu": lower_gated,
     "aten.log_sigmoid_forward": lower_log_sigmoid,
     "aten.log_sigmoid_backward": lower_log_sigmoid_gradient,
     "aten._to_copy": lower_convert,

@@ -32,4 +32,5 @@ LOWERINGS: dict[str, Lowering] = {
     "aten.scatter_add": one_op("scatter_add"),
     "aten.scatter_reduce": one_op("scatter_add"),
     "aten.index_add": one_op("scatter_add"),
+    "aten.index_reduce": one_op("scatter_add"),
 }

@@ -32,11 +32,28 @@ def lower_matrix_vector(context: NodeContext) -> None:
     context.finish_all(shaped)
 
 
+def lower_add_matrix_vector(context: NodeContext) -> None:
+    """`c + a b` for a vector b, as a matrix with one column."""
+    addend, matrix, vector = context.args[:3]
+    (result,) = context.result_types()
+    kind = context.type_of(vector)
+    column = TensorType(kind.dtype, (*kind.shape, 1))
+    name = context.builder.name_of(vector)
+    (b,) = context.emit("reshape", [vector], [column], suffix=".b", storage=name)
+    wide = TensorType(result.dtype, (*result.shape, 1))
+    (product,) = context.emit("matmul", [matrix, b], [wide], suffix=".product")
+    (shaped,) = context.emit(
+        "reshape", [product], [result], suffix=".flat", storage=product
+    )
+    emit_one(context, "add", sources=[shaped, addend])
+
+
 LOWERINGS: dict[str, Lowering] = {
     "aten.mm": one_op("matmul"),
     "aten.bmm": one_op("matmul"),
     "aten.addmm": lower_add_product,
     "aten.baddbmm": lower_add_product,
+    "aten.addmv": lower_add_matrix_vector,
     "aten.mv": lower_matrix_vector,
     "aten.dot": lower_matrix_vector,
 }

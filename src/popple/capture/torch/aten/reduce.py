@@ -9,6 +9,8 @@ from popple.capture.torch.builder import NodeContext
 
 _KINDS = {
     "sum": "reduce_sum",
+    "nansum": "reduce_sum",
+    "count_nonzero": "reduce_sum",
     "mean": "reduce_mean",
     "amax": "reduce_max",
     "amin": "reduce_min",
@@ -19,6 +21,7 @@ _KINDS = {
     "argmax": "arg_max",
     "argmin": "arg_min",
     "cumsum": "cumulative_sum",
+    "cumprod": "cumulative_sum",
 }
 
 

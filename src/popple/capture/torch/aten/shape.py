@@ -38,6 +38,21 @@ _COPIES = (
     "pixel_shuffle",
     "pixel_unshuffle",
 )
+_PADS = (
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "reflection_pad3d",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
+)
+_RESIZES = (
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_nearest3d",
+    "upsample_bilinear2d",
+    "upsample_bicubic2d",
+)
 _SAME = ("alias", "detach", "lift", "_conj")
 
 
@@ -106,6 +121,11 @@ def lower_reshape(context: NodeContext) -> None:
         lower_generic(context)
 
 
+def lower_pad_gradient(context: NodeContext) -> None:
+    """Elements of the border added to those they repeat."""
+    emit_one(context, "pad", sources=context.inputs()[:1])
+
+
 def lower_overwrite(context: NodeContext) -> None:
     """`a.copy_(b)`: the elements of b in the memory of a."""
     emit_one(context, "update_slice", sources=context.args[:2])
@@ -129,10 +149,8 @@ LOWERINGS: dict[str, Lowering] = {
     "aten.cat": one_op("concat", _dim_at(1)),
     "aten.stack": one_op("concat", _dim_at(1)),
     "aten.constant_pad_nd": one_op("pad"),
-    "aten.reflection_pad1d": one_op("pad"),
-    "aten.reflection_pad2d": one_op("pad"),
-    "aten.replication_pad1d": one_op("pad"),
-    "aten.replication_pad2d": one_op("pad"),
+    **{f"aten.{name}": one_op("pad") for name in _PADS},
+    **{f"aten.{name}_backward": lower_pad_gradient for name in _PADS},
     "aten.slice_backward": one_op("pad"),
     "aten.select_backward": one_op("pad"),
     "aten.slice_scatter": one_op("update_slice"),
@@ -142,8 +160,6 @@ LOWERINGS: dict[str, Lowering] = {
     "aten.roll": one_op("roll"),
     "aten.tril": one_op("triangle"),
     "aten.triu": one_op("triangle"),
-    "aten.upsample_nearest2d": one_op("resize"),
-    "aten.upsample_bilinear2d": one_op("resize"),
-    "aten.upsample_nearest2d_backward": one_op("resize"),
-    "aten.upsample_bilinear2d_backward": one_op("resize"),
+    **{f"aten.{name}": one_op("resize") for name in _RESIZES},
+    **{f"aten.{name}_backward": one_op("resize") for name in _RESIZES},
 }
