@@ -62,10 +62,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.tools": CORE | {"popple", "popple.device", "popple.viewer"},
     "popple.notebook": CORE | {"popple", "popple.device", "popple.viewer"},
     "poptorch": EVERYTHING,
-    "popdist": BASE | {"poptorch"},
-    # Extends poptorch, so it is the one facade that imports another. poptorch knows it
-    # by name only, and loads it when a program uses torch_geometric.
+    # These extend poptorch, so they are the facades that import another. poptorch knows
+    # poptorch_geometric by name only, and loads it when a program uses torch_geometric.
     "poptorch_geometric": EVERYTHING | {"poptorch"},
+    "popdist": BASE | {"poptorch"},
 }
 
 # Frameworks, and the only places that may import them.

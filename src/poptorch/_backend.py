@@ -15,7 +15,7 @@ import torch
 
 from popple.engine.torch import Replay, check_backend, with_backend
 
-__all__ = ["Backend", "chosen_backend"]
+__all__ = ["REPLAY", "Backend", "chosen_backend"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,10 @@ class Backend:
         if self.is_default:
             return replay
         return with_backend(replay, self.name, self.device, num_fixed)
+
+
+REPLAY = Backend()
+"""Replay on the CPU."""
 
 
 def chosen_backend() -> Backend:

@@ -39,7 +39,7 @@ from popple.errors import CaptureError
 from popple.graph import Phase
 
 from ._args import BoundArgs
-from ._backend import Backend
+from ._backend import REPLAY, Backend
 from ._batching import BatchPlan
 from ._blocks import active_trace
 from ._errors import Error
@@ -84,7 +84,7 @@ class CompileRequest:
     batch_plan: BatchPlan
     strategy: _IExecutionStrategy
     trainable: tuple[str, ...] | None
-    backend: Backend = Backend()
+    backend: Backend = REPLAY
     anchors: tuple[str, ...] = ()
     has_scopes: bool = True
     grouped: frozenset[str] = frozenset()
@@ -106,7 +106,7 @@ class CompiledStep:
     lowered: LoweredStep
     replay: Replay
     micro_batch: int
-    backend: Backend = Backend()
+    backend: Backend = REPLAY
     exposed: tuple[str, ...] = ()
     has_scopes: bool = True
     scales_loss: bool = False

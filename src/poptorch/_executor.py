@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from . import _translate as translate
+from . import profiling
 from ._args import ArgsParser, BoundArgs
 from ._compilation import Compilation
 from ._compiled_model import CompiledModel
@@ -29,6 +30,14 @@ from .enums import CommGroupType, ConnectionType, VariableRetrievalMode
 from .options import Options
 
 __all__ = ["PoplarExecutor"]
+
+_TRACED_METHODS = (
+    "copyWeightsToHost",
+    "copyWeightsToDevice",
+    "setOptimizer",
+    "compile",
+    "destroy",
+)
 
 
 class PoplarExecutor(ExecutorServices):
@@ -66,6 +75,8 @@ class PoplarExecutor(ExecutorServices):
             wrap(self._user_model, self)
         else:
             self._source = linked_executor(self._user_model)
+        kind = "trainingModel" if training else "inferenceModel"
+        profiling.Channel(f"poptorch.{kind}").instrument(self, *_TRACED_METHODS)
 
     # -- what the model is
 

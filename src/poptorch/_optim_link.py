@@ -171,7 +171,7 @@ class OptimizerLink:
     def _leave(self) -> None:
         """The optimiser keeps a last copy of the device's state."""
         if isinstance(self.optimizer, optim.Optimizer):
-            self.optimizer.refresh()
+            self.optimizer._refresh()
             self.optimizer._ipu_state = None
 
     # -- the device's side
@@ -208,7 +208,7 @@ class OptimizerLink:
     def refresh(self) -> None:
         """Let the optimiser have a copy of the device's state that is not old."""
         if isinstance(self.optimizer, optim.Optimizer):
-            self.optimizer.refresh()
+            self.optimizer._refresh()
 
     def send(self, save_weights: Callable[[], Any]) -> None:
         """Send to the device what has changed on the host."""
@@ -241,7 +241,7 @@ class OptimizerLink:
         logger.debug("Writing optimiser state tensors from host to IPU memory")
         loaded = optimizer._state_dict
         description, names = self._held
-        if optimizer.loads_parameters:
+        if optimizer._loads_parameters:
             description, names = load(
                 description, names, self._share, loaded["ipu_param"]
             )
@@ -262,7 +262,11 @@ class OptimizerLink:
 
     def settings(self) -> dict[str, torch.Tensor]:
         """The optimiser's variable numbers by name."""
-        return encode(self._description, self._group_names(), self._share)
+        if self._is_uploaded:
+            description, names = self._held
+        else:
+            description, names = self._description, self._group_names()
+        return encode(description, names, self._share)
 
     @property
     def _share(self) -> float:

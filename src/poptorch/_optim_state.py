@@ -131,12 +131,12 @@ class Optimizer:
 
     def get_state_dict(self) -> dict[str, Any]:
         """Device state, device parameters, and torch's own state dict."""
-        self.refresh()
+        self._refresh()
         # Copies, so that a program editing what it got does not edit the cache.
         device = {key: copy.copy(value) for key, value in self._state_dict.items()}
         return {**device, **torch.optim.Optimizer.state_dict(self)}  # pyright: ignore[reportArgumentType]
 
-    def refresh(self) -> None:
+    def _refresh(self) -> None:
         """Read the device's state if the copy of it is old."""
         if self._ipu_state is None:
             return
@@ -162,7 +162,7 @@ class Optimizer:
         self.host_state_is_dirty = False
 
     @property
-    def loads_parameters(self) -> bool:
+    def _loads_parameters(self) -> bool:
         """Whether loaded parameters count; settings changed since then beat them."""
         return self._loaded_settings == self._settings()
 
@@ -176,7 +176,7 @@ class Optimizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """torch's state and ours, without the link to the executor."""
-        self.refresh()
+        self._refresh()
         names = [name for name in self._extra_arguments if name in self.__dict__]
         return {
             **torch.optim.Optimizer.__getstate__(self),  # pyright: ignore[reportArgumentType]

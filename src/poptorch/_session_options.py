@@ -18,7 +18,12 @@ from ._logging import logger
 
 __all__ = ["check_session_options"]
 
-_BOOLS = """
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_BOOLS = _names("""
     auto_round_num_ipus use_model serial_phases_execution separate_backward_phase
     broadcast_buffers enableExplicitIR enableInplaceAmbiguityChecking
     enableLoadAndOffloadRNGState batchSerializationSettings.concatOnVirtualGraphChange
@@ -39,8 +44,8 @@ _BOOLS = """
     groupNormStridedChannelGrouping scheduleNonWeightUpdateGradientConsumersEarly
     replicatedCollectivesSettings.prepareScheduleForMergingCollectives
     replicatedCollectivesSettings.mergeAllReduceCollectives
-""".split()
-_INTEGERS = """
+""")
+_INTEGERS = _names("""
     device_iterations num_distributed_processes distributed_process_id ipu_version
     ipu_id gradient_accumulation output_return_period replication_factor
     input_group_size input_cgt execution_mode tensors_liveness output_mode
@@ -59,33 +64,33 @@ _INTEGERS = """
     defaultBufferingDepth defaultPrefetchBufferingDepth compilationProgressTotal
     transitiveClosureOptimizationThreshold automaticLossScalingSettings.updatePeriod
     patterns_level
-""".split()
-_NUMBERS = """
+""")
+_NUMBERS = _names("""
     outlineSequenceBreakCost outlineThreshold timeLimitScheduler
     automaticLossScalingSettings.thresholdUpperCountProportion
     automaticLossScalingSettings.binEdgeLocation
-""".split()
-_STRINGS = """
+""")
+_STRINGS = _names("""
     log_dir saveInitializersToFile logDir model_name cachePath partialsTypeMatMuls
     customCodeletCompileFlags serializedPoprithmsShiftGraphsDir kahnTieBreaker
-""".split()
-_SETS = """
+""")
+_SETS = _names("""
     accumulateOuterFragmentSettings.excludedVirtualGraphs dotChecks
     hardwareInstrumentations customCodelets updatableNamedBuffers
-""".split()
-_TABLES = """
+""")
+_TABLES = _names("""
     engineOptions reportOptions convolutionOptions matmulOptions lstmOptions gclOptions
     available_memory_proportion patterns ipuof_configs location_activation
     location_weight location_optimizer location_accumulator
-""".split()
+""")
 
 _KNOWN: Mapping[type, frozenset[str]] = {
-    bool: frozenset(_BOOLS),
-    int: frozenset(_INTEGERS),
-    float: frozenset(_NUMBERS),
-    str: frozenset(_STRINGS),
-    list: frozenset(_SETS),
-    dict: frozenset(_TABLES),
+    bool: _BOOLS,
+    int: _INTEGERS,
+    float: _NUMBERS,
+    str: _STRINGS,
+    list: _SETS,
+    dict: _TABLES,
 }
 _TYPE_NAMES = {
     bool: "bool",

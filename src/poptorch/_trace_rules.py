@@ -13,6 +13,7 @@ from ._host_tensors import HostTensors
 from ._ipu_device import IpuDevice
 from ._precision import WeightCasts
 from ._refusals import Refusals, explained_errors
+from ._static_forms import StaticForms
 
 __all__ = ["trace_rules"]
 
@@ -27,8 +28,8 @@ def trace_rules(has_strided_groups: bool = False) -> Iterator[None]:
         rules.enter_context(explained_errors())
         rules.enter_context(_unchecked_distributions())
         rules.enter_context(_unread_masks())
-        for mode in (Refusals(), HostTensors(), WeightCasts(), IpuDevice()):
-            rules.enter_context(mode)
+        for mode in (Refusals, HostTensors, WeightCasts, IpuDevice, StaticForms):
+            rules.enter_context(mode())
         if has_strided_groups:
             rules.enter_context(StridedGroups())
         yield

@@ -84,7 +84,7 @@ def test_a_file_is_only_believed_about_its_own_graph(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(poptorch.Error, match="executable cache .* cannot be written"):
+    with pytest.raises(poptorch.Error, match=r"executable cache .* cannot be written"):
         compiled(tmp_path / "file")
 
 

@@ -152,9 +152,13 @@ def test_the_proxy_is_a_parameter_in_all_else() -> None:
 )
 def test_groups_that_do_not_fit(weight: Tensor, size: int, error: str) -> None:
     model = poptorch.inferenceModel(Product(weight), options(r=4))
-    with pytest.raises(poptorch.Error, match=error):
+
+    def use() -> None:
         model.W.replicaGrouping(CommGroupType.Consecutive, size, ONE)
         model.compile(torch.ones(4, 1))
+
+    with pytest.raises(poptorch.Error, match=error):
+        use()
 
 
 def test_grouping_comes_before_compiling() -> None:

@@ -47,7 +47,7 @@ def test_a_training_model_goes_on_where_it_was_saved(tmp_path: Path) -> None:
     for _ in range(3):
         model(X)
     model.save(file)
-    loaded = poptorch.load(file)
+    loaded: Any = poptorch.load(file)
     for _ in range(3):
         assert torch.equal(loaded(X), model(X))
     assert torch.equal(loaded.model.weight, module.weight)
@@ -78,7 +78,7 @@ def test_an_executable_is_for_a_model_wrapped_again(tmp_path: Path) -> None:
     model = trainer(Scale())
     model.loadExecutable(file)
     assert model.isCompiled()
-    with pytest.raises(poptorch.Error, match="Shape mismatch|shape"):
+    with pytest.raises(poptorch.Error, match="Shape mismatch"):
         model(X)  # the file decides on the shapes
     model(torch.ones(4, 2))
 

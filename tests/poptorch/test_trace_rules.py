@@ -128,6 +128,27 @@ def test_transformers_take_any_mask() -> None:
     torch.testing.assert_close(result, encoder(x, mask).detach())
 
 
+X = torch.randn(3, 5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.cov,
+        torch.corrcoef,
+        lambda x: torch.cov(x[0]),
+        lambda x: torch.corrcoef(x[0]),
+        lambda x: torch.cov(x, correction=0, fweights=torch.tensor([1, 2, 1, 3, 1])),
+        lambda x: torch.cov(x, aweights=x[0].abs()),
+        lambda x: F.gaussian_nll_loss(x, x + 1, x**2, full=True),
+        lambda x: F.gaussian_nll_loss(x, x + 1, 1e-9, reduction="sum"),
+        lambda x: F.gaussian_nll_loss(x, x + 1, x[:, 0] ** 2, reduction="none"),
+    ],
+)
+def test_functions_that_only_check_values_work(function: Callable[..., Any]) -> None:
+    torch.testing.assert_close(run(lambda x: function(x), X), function(X))
+
+
 def test_whole_numbers_of_the_model_can_be_read() -> None:
     class Repeated(nn.Module):
         times: Tensor
@@ -188,6 +209,24 @@ def test_subclasses_of_dict_come_back_as_they_are() -> None:
     assert result["b"]["new"] == []
     assert result["b"]["a"].tolist() == [2, 2]
     assert result["c"][1] == 3
+
+
+def test_bounded_variances_have_the_gradient_of_torch() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.var = nn.Parameter(torch.tensor([1e-9, 2.0]))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return F.gaussian_nll_loss(x, x + 1, self.var)
+
+    ours, theirs = Model(), Model()
+    sgd = torch.optim.SGD(theirs.parameters(), lr=1e-9)
+    theirs(ONES).backward()
+    sgd.step()
+    optimizer = torch.optim.SGD(ours.parameters(), lr=1e-9)
+    poptorch.trainingModel(ours, options(), optimizer)(ONES)
+    torch.testing.assert_close(ours.var.detach(), theirs.var.detach())
 
 
 def test_objects_that_hide_tensors_are_refused() -> None:

@@ -110,4 +110,3 @@ def test_several_processes_are_refused() -> None:
     opts.Distributed.configureProcessId(0, 2)
     with pytest.raises(poptorch.Error, match="several processes are not available yet"):
         poptorch.inferenceModel(Scale(), opts)
-

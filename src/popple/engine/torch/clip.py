@@ -11,11 +11,11 @@ from torch import Tensor
 def clip_gradients(gradients: Sequence[Tensor], max_norm: float) -> list[Tensor]:
     """The gradients scaled so that their joint norm is at most `max_norm`.
 
-    They are new tensors: gradients may share memory or repeat elements.
+    They are new tensors in float32: gradients may share memory or repeat elements.
     """
     if not gradients:
         return []
-    norms = torch._foreach_norm(list(gradients))
-    total = torch.linalg.vector_norm(torch.stack([n.float() for n in norms]))
+    wide = [gradient.float() for gradient in gradients]
+    total = torch.linalg.vector_norm(torch.stack(list(torch._foreach_norm(wide))))
     factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
-    return list(torch._foreach_mul(list(gradients), factor))
+    return list(torch._foreach_mul(wide, factor))

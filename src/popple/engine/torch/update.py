@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import torch
 from torch import Tensor
@@ -127,43 +126,41 @@ def apply_update(
     if rule.max_grad_norm != float("inf"):
         clipped = clip_gradients(list(gradients.values()), rule.max_grad_norm)
         gradients = dict(zip(gradients, clipped, strict=True))
-    formula = FORMULAS[rule.kind]
+    formula, slots = FORMULAS[rule.kind], rule.slots
+    has_wide_state = all(t in (None, torch.float32) for t in slots.values())
     for group in rule.groups:
-        names = [name for name in group.names if name in gradients]
-        if names:
-            _in_float32(
-                formula,
-                [weights[name] for name in names],
-                [gradients[name] for name in names],
-                {slot: [state[slot][name] for name in names] for slot in rule.slots},
-                {**group.settings, "use_tf_variant": rule.uses_tf_variant},
+        settings = {**group.settings, "use_tf_variant": rule.uses_tf_variant}
+        wide: list[str] = []
+        for name in group.names:
+            gradient = gradients.get(name)
+            if gradient is None:
+                continue
+            is_wide = gradient.dtype is weights[name].dtype is torch.float32
+            if is_wide and has_wide_state:
+                wide.append(name)
+            else:
+                held = {slot: state[slot][name] for slot in slots}
+                _update_narrow(formula, weights[name], gradient, held, settings)
+        if wide:
+            formula(
+                [weights[name] for name in wide],
+                [gradients[name] for name in wide],
+                {slot: [state[slot][name] for name in wide] for slot in slots},
+                settings,
             )
 
 
-def _in_float32(
+def _update_narrow(
     formula: Formula,
-    weights: list[Tensor],
-    gradients: list[Tensor],
-    state: Mapping[str, list[Tensor]],
+    weight: Tensor,
+    gradient: Tensor,
+    state: Mapping[str, Tensor],
     settings: Settings,
 ) -> None:
-    """Update by the formula, on copies in float32 of what is held in another type."""
-    stored = [*weights, *chain.from_iterable(state.values())]
-    if _are_float32(stored) and _are_float32(gradients):
-        formula(weights, gradients, state, settings)
-        return
-    wide_weights = _widened(weights)
-    wide_state = {slot: _widened(held) for slot, held in state.items()}
-    formula(wide_weights, _widened(gradients), wide_state, settings)
-    results = [*wide_weights, *chain.from_iterable(wide_state.values())]
-    for tensor, result in zip(stored, results, strict=True):
-        if tensor is not result:
-            tensor.copy_(result)
-
-
-def _are_float32(tensors: list[Tensor]) -> bool:
-    return all(tensor.dtype is torch.float32 for tensor in tensors)
-
-
-def _widened(tensors: list[Tensor]) -> list[Tensor]:
-    return [tensor.float() for tensor in tensors]
+    """Update one weight on copies in float32 of what is held in another type."""
+    wide_weight = weight.float()
+    wide_state = {slot: [held.float()] for slot, held in state.items()}
+    formula([wide_weight], [gradient.float()], wide_state, settings)
+    weight.copy_(wide_weight)
+    for slot, held in state.items():
+        held.copy_(wide_state[slot][0])
