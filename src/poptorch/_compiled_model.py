@@ -84,6 +84,8 @@ class CompiledModel:
         self.times = CallTimes()
         self.anchored: dict[str, torch.Tensor] = {}
         self.settings: Callable[[], Mapping[str, torch.Tensor]] = dict
+        # Whether nothing travels between host and device, and what is used instead.
+        self._is_synthetic = bool(options._Popart.options.get("syntheticDataMode"))
         self._synthetic: list[torch.Tensor] | None = None
         self._engine = self._make_engine()
 
@@ -155,11 +157,6 @@ class CompiledModel:
             for number, collector in enumerate(collectors)
         ]
         return rebuild(self.step.traced.example, tensors)
-
-    @property
-    def _is_synthetic(self) -> bool:
-        """Whether nothing travels between host and device."""
-        return bool(self._options._Popart.options.get("syntheticDataMode"))
 
     def _anchor_reader(self) -> AnchorReader:
         memory = self.memory

@@ -170,6 +170,15 @@ class ExecutorServices(ABC):
         )
         saved.write(save_path(filename))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Models are saved in files of their own once they are compiled."""
+        if self._compiled is not None:
+            raise Error(
+                "A compiled model cannot be pickled. Use model.save(file) and "
+                "poptorch.load(file), or pickle model.model, the module."
+            )
+        return dict(self.__dict__)
+
     def compileAndExport(
         self, filename: str, *args: Any, export_model: bool = True, **kwargs: Any
     ) -> None:

@@ -1,11 +1,12 @@
-"""Functions of torch that look at values only to check them, without the look.
+"""Functions of torch that look at values without need, in forms that do not.
 
 While a model is traced there are no values. These functions compute the same from
-valid arguments.
+valid arguments; what torch's own check, they trust.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,7 @@ __all__ = ["StaticForms"]
 
 
 class StaticForms(TorchFunctionMode):
-    """While active, checks of values inside torch's functions are left out."""
+    """While active, such functions take their other form."""
 
     def __torch_function__(
         self,
@@ -63,6 +64,14 @@ def _correlation(input: Tensor) -> Tensor:
     return (covariance / deviation[:, None] / deviation).clamp(-1, 1)
 
 
+def _combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    choose = itertools.combinations
+    if with_replacement:
+        choose = itertools.combinations_with_replacement
+    places = list(choose(range(len(input)), r))
+    return input[torch.tensor(places, dtype=torch.int64).view(-1, r)]
+
+
 def _gaussian_loss(
     input: Tensor,
     target: Tensor,
@@ -91,6 +100,7 @@ def _gaussian_loss(
 _FORMS: dict[Any, Callable[..., Any]] = {
     torch.cov: _covariance,
     Tensor.cov: _covariance,
+    torch.combinations: _combinations,
     torch.corrcoef: _correlation,
     Tensor.corrcoef: _correlation,
     F.gaussian_nll_loss: _gaussian_loss,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import zipfile
 from collections import namedtuple
 from pathlib import Path
@@ -198,6 +199,14 @@ def test_arguments_of_own_types_need_the_module(tmp_path: Path) -> None:
     assert poptorch.load(file)(Pair(X, X)).tolist() == [2, 2]
     with pytest.raises(poptorch.Error, match="own types"):
         poptorch.inferenceModel(TakesPair(), options()).loadExecutable(file)
+
+
+def test_compiled_models_are_not_pickled() -> None:
+    model = poptorch.inferenceModel(Scale(), options())
+    pickle.dumps(model)
+    model.compile(X)
+    with pytest.raises(poptorch.Error, match=r"Use model\.save\(file\)"):
+        pickle.dumps(model)
 
 
 def test_plain_arguments_are_told_from_others() -> None:
