@@ -1,118 +1,122 @@
-"""All of PyTorch: whatever its own table of operators calls is captured rightly.
-
-The first sample of every entry is traced, lowered to a valid graph and replayed; the
-result is that of eager PyTorch. Exceptions are named below with their reason.
-"""
+"""Marks, printing and host calls: what they compute, and their gradients."""
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
 import torch
-import torch.utils._pytree as pytree
-from torch import Tensor
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-)
+from torch import Tensor, nn
 
-from popple.capture.torch import is_random
-from tests.capture.torch.tracing import lower_traced, replayed, trace
+from popple.capture.torch import ActiveTrace, HostFunction, mark, print_tensor
+from popple.errors import CaptureError
+from popple.tensor_text import TensorFormat
+from tests.capture.torch.tracing import operators, replayed, trace
 
-pytest.importorskip("expecttest", reason="PyTorch's own samples are made with it")
-with pytest.MonkeyPatch.context() as patch:
-    # Importing them would forbid the rest of the process to set flags of back ends.
-    patch.setattr(torch.backends, "disable_global_flags", lambda: None)
-    samples = "torch.testing._internal.common_methods_invocations"
-    database = pytest.importorskip(samples)
-
-VALUES_ARE_ASKED_FOR = (DataDependentOutputException, DynamicOutputShapeException)
-REFUSED: dict[str, tuple[type[Exception], ...]] = {
-    "allclose": VALUES_ARE_ASKED_FOR,
-    "argwhere": VALUES_ARE_ASKED_FOR,
-    "combinations": VALUES_ARE_ASKED_FOR,
-    "corrcoef": VALUES_ARE_ASKED_FOR,
-    "cov": VALUES_ARE_ASKED_FOR,
-    "equal": VALUES_ARE_ASKED_FOR,
-    "item": VALUES_ARE_ASKED_FOR,
-    "linalg.lstsq": VALUES_ARE_ASKED_FOR,
-    "linalg.lstsq.grad_oriented": VALUES_ARE_ASKED_FOR,
-    "masked_select": VALUES_ARE_ASKED_FOR,
-    "nn.functional.gaussian_nll_loss": VALUES_ARE_ASKED_FOR,
-    "nonzero": VALUES_ARE_ASKED_FOR,
-    "unique": VALUES_ARE_ASKED_FOR,
-    "unique_consecutive": VALUES_ARE_ASKED_FOR,
-    "tensor_split": (RuntimeError,),  # reads where to split from a tensor
-    "to_sparse": (NotImplementedError,),  # the machine has no sparse tensors
-}
-UNDEFINED = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty")
+X = torch.tensor([1.0, 2.0])
 
 
-def _name(entry: Any) -> str:
-    variant = entry.variant_test_name
-    return f"{entry.name}.{variant}" if variant else entry.name
+class Printed(nn.Module):
+    """The loss of a weight that is printed on the way."""
+
+    def __init__(self, gradient_title: str) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(X.clone())
+        self.gradient_title = gradient_title
+
+    def forward(self) -> Tensor:
+        shown = print_tensor(self.weight, "w", self.gradient_title, TensorFormat())
+        return nn.functional.mse_loss(shown, torch.zeros(2), reduction="sum")
 
 
-def _tensors(values: Any) -> list[Tensor]:
-    leaves = pytree.tree_leaves(values)
-    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+def doubled(x: Tensor, is_enabled: Tensor | None = None) -> Tensor:
+    """Twice x, computed on the host."""
+    host = HostFunction(lambda t: [t * 2], "double", ((X.shape, X.dtype),))
+    return host.call([x], is_enabled)[0]
 
 
-def _first_sample(entry: Any) -> Any:
-    """A sample with dense tensors that hold something, or None."""
-    for sample in entry.sample_inputs("cpu", torch.float32, requires_grad=False):
-        tensors = _tensors((sample.input, sample.args, sample.kwargs))
-        dense = all(t.layout is torch.strided and not t.is_nested for t in tensors)
-        if tensors and dense and all(t.numel() for t in tensors):
-            return sample
-    return None
+def test_a_mark_is_the_same_tensor_in_memory_of_its_own() -> None:
+    step = trace(lambda x: mark(x, "note", "text"), X)
+    (result,) = replayed(step, X)
+    assert torch.equal(result, X)
+    assert result.data_ptr() != X.data_ptr()
+    assert operators(step)[0] == "popple.mark"
 
 
-ENTRIES = {
-    _name(entry): entry
-    for entry in database.op_db
-    if torch.float32 in entry.dtypes and not entry.name.startswith("jiterator")
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", sorted(ENTRIES))
-def test_an_operator_is_captured(name: str) -> None:
-    entry = ENTRIES[name]
-    sample = _first_sample(entry)
-    if sample is None:
-        pytest.skip("no sample with dense tensors")
-    arguments = ((sample.input, *sample.args), dict(sample.kwargs))
-    leaves, structure = pytree.tree_flatten(arguments)
-    inputs = _tensors(leaves)
-
-    def function(*given: Tensor) -> list[Tensor]:
-        supply = iter(given)
-        filled = [next(supply) if isinstance(x, Tensor) else x for x in leaves]
-        args, kwargs = pytree.tree_unflatten(filled, structure)
-        return _tensors(entry.op(*args, **kwargs))
-
-    if name in REFUSED:
-        with pytest.raises(REFUSED[name]):
-            trace(function, *inputs)
-        return
-    expected = function(*(x.clone() for x in inputs))
-    step = trace(function, *inputs)
-    lower_traced(step)
-    results = replayed(step, *(x.clone() for x in inputs))
-    _check(
-        name,
-        list(results),
-        expected,
-        any(map(is_random, step.graph_module.graph.nodes)),
-    )
-
-
-def _check(
-    name: str, results: list[Any], expected: list[Tensor], by_chance: bool
+def test_a_tensor_and_its_gradient_are_printed(
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert [r.shape for r in results] == [e.shape for e in expected]
-    assert [r.dtype for r in results] == [e.dtype for e in expected]
-    if not by_chance and not name.startswith(UNDEFINED):
-        torch.testing.assert_close(results, expected, equal_nan=True)
+    step = trace(Printed("w_gradient"), train=True)
+    assert capfd.readouterr().err == ""
+    # The gradient of the sum of squares is twice the weight.
+    _, gradient = replayed(step, X)
+    assert torch.equal(gradient, 2 * X)
+    assert capfd.readouterr().err == "w: (1.000,2.000)\nw_gradient: (2.000,4.000)\n"
+
+
+def test_a_gradient_without_a_title_is_not_printed(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    replayed(trace(Printed(""), train=True), X)
+    assert capfd.readouterr().err == "w: (1.000,2.000)\n"
+
+
+def test_a_tensor_can_switch_printing_off(capfd: pytest.CaptureFixture[str]) -> None:
+    def forward(x: Tensor, is_enabled: Tensor) -> Tensor:
+        return print_tensor(x, "x", "", TensorFormat(), is_enabled)
+
+    step = trace(forward, X, torch.tensor(True))
+    replayed(step, X, torch.tensor(False))
+    assert capfd.readouterr().err == ""
+    replayed(step, X, torch.tensor(True))
+    assert capfd.readouterr().err == "x: (1.000,2.000)\n"
+
+
+def test_bfloat16_can_be_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    print_tensor(X.bfloat16(), "x", "", TensorFormat())
+    assert capfd.readouterr().err == "x: (1.000,2.000)\n"
+
+
+def test_a_host_function_runs_when_the_step_runs() -> None:
+    step = trace(lambda x: doubled(x) + 1, X)
+    gc.collect()  # nobody but the step holds the function now
+    assert torch.equal(replayed(step, X)[0], 2 * X + 1)
+
+
+def test_a_host_call_that_is_switched_off_gives_zeros() -> None:
+    step = trace(doubled, X, torch.tensor(True))
+    assert torch.equal(replayed(step, X, torch.tensor(False))[0], torch.zeros(2))
+
+
+def test_there_is_no_gradient_through_a_host_function() -> None:
+    class Loss(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(X.clone())
+
+        def forward(self) -> Tensor:
+            return nn.functional.l1_loss(doubled(self.weight), torch.zeros(2))
+
+    with pytest.raises(CaptureError, match="double has no gradient"):
+        trace(Loss(), train=True)
+
+
+def test_code_run_outside_sees_real_weights_and_is_not_traced() -> None:
+    module = nn.Linear(2, 1, bias=False)
+    seen: list[Any] = []
+
+    class Host(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = module
+
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append(traces[0].run_outside(lambda t: self.inner(t + 1), [x]))
+            return x.clone()
+
+    traces: list[ActiveTrace] = []
+    step = trace(Host(), X, listener=traces.append)
+    # Zeros plus one through a linear layer: the sum of its weights.
+    torch.testing.assert_close(seen[0], module.weight.sum().view(1))
+    assert operators(step) == ["aten.clone", "aten.detach"]
