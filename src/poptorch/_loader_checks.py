@@ -56,11 +56,12 @@ def check_iterable(num_workers: int, is_parted: bool, worker_init_fn: Any) -> No
 def check_remainder(
     units: Units, step: int, drops_rest: bool, options: Options
 ) -> None:
-    """Refuse data without one whole batch of `step` units, warn of a short last one."""
+    """Warn of data that make no whole batch of `step` units, or leave a short one."""
     if units.number is None:
         return
     if drops_rest and units.number < step:
-        raise Error(_too_small(units, step, options))
+        # As in plain PyTorch such a loader is empty, and programs may live with that.
+        logger.warning(_too_small(units, step, options))
     rest = units.number % step
     if rest and not drops_rest:
         logger.warning(
@@ -82,8 +83,9 @@ def _too_small(units: Units, step: int, options: Options) -> str:
         "replicationFactor "
         f"({options.replication_factor}) / input group size "
         f"({options.input_group_size}) x processes "
-        f"({options.Distributed.numProcesses}), so drop_last=True would drop all of "
-        "them. Use a smaller batch size or options, more data, or drop_last=False."
+        f"({options.Distributed.numProcesses}), so drop_last=True drops all of "
+        "them and the loader is empty. Use a smaller batch size or options, more data, "
+        "or drop_last=False."
     )
 
 

@@ -3,14 +3,16 @@
 Models are compiled for one size of their inputs, so batches of graphs must all have
 the same: loaders here pad or trim them. Importing the package also lets models take
 and return graphs, and has operators of torch_geometric whose results have no fixed
-size traced in a form that does. poptorch imports it by itself when a program that
-uses torch_geometric passes a graph to a model or compiles one.
+size traced in a form that does, and restores what torch_geometric once had and
+dropped. poptorch imports it by itself when a program that uses torch_geometric passes
+a graph to a model or compiles one.
 """
 
 from __future__ import annotations
 
 from poptorch import __version__
 
+from ._restored import restore as _restore
 from .collate import make_exclude_keys
 from .dataloader import FixedSizeDataLoader, FixedSizeStrategy, OverSizeStrategy
 from .fixed_size_options import FixedSizeOptions
@@ -31,3 +33,4 @@ __all__ = [
 ]
 
 _register_overrides()
+_restore()

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from popple.program import Category, Program, TileVector, chip_totals, combine
+from popple.program import (
+    Category,
+    Program,
+    TileVector,
+    add_all,
+    chip_totals,
+    combine,
+)
 from popple.report import (
     LivenessClass,
     LivenessDelta,
@@ -64,25 +71,56 @@ def _without(total: TileVector, part: TileVector) -> TileVector:
 
 
 def record_variables(
-    program: Program, liveness: Liveness
+    program: Program, liveness: Liveness, memory: Memory
 ) -> tuple[list[Variable], list[LivenessClass]]:
-    """Variables with the classes of steps at which they are live."""
+    """Variables with the classes of steps at which they are live.
+
+    Code and state are variables of the format too, one for each category.
+    """
     intervals = {
         name: tuple((first, last + 1) for first, last in liveness.intervals[name])
         for name in liveness.intervals
     }
+    rest = _code_and_state(program, liveness, memory)
+    vectors = [(n, v.bytes_by_tile) for n, v in program.variables.items()] + rest
     patterns = [intervals.get(name) for name in program.variables]
+    patterns += [None] * len(rest)
     classes = number_classes(patterns)
-    variables: list[Variable] = []
-    for index, (name, variable) in enumerate(program.variables.items()):
-        totals = chip_totals(
-            variable.bytes_by_tile, program.num_chips, program.tiles_per_chip
-        )
-        for chip, num_bytes in enumerate(totals):
-            if num_bytes:
-                class_id = classes[patterns[index]].id
-                variables.append(Variable(index, name, num_bytes, class_id, chip))
+    variables = [
+        part
+        for index, (name, vector) in enumerate(vectors)
+        for part in _on_chips(index, name, vector, classes[patterns[index]], program)
+    ]
     return variables, list(classes.values())
+
+
+def _on_chips(
+    index: int, name: str, vector: TileVector, live: LivenessClass, program: Program
+) -> Iterator[Variable]:
+    """What of a variable lies on each chip that has any of it."""
+    size = program.tiles_per_chip
+    for chip, num_bytes in enumerate(chip_totals(vector, program.num_chips, size)):
+        if num_bytes:
+            here = vector
+            if program.num_chips > 1:
+                first = chip * size
+                here = vector.part(first, first + size).shifted(first, len(vector))
+            yield Variable(index, name, num_bytes, live.id, chip, here.runs)
+
+
+def _code_and_state(
+    program: Program, liveness: Liveness, memory: Memory
+) -> list[tuple[str, TileVector]]:
+    """Always-live bytes that belong to no variable, by the name of their category."""
+    held: dict[Category, list[TileVector]] = {}
+    for name in liveness.always_live:
+        variable = program.variables[name]
+        held.setdefault(variable.category, []).append(variable.bytes_by_tile)
+    rest = {
+        category.value: _without(total, add_all(held.get(category, ()), len(total)))
+        for category, total in memory.always_live.items()
+    }
+    return [(name, vector) for name, vector in rest.items() if not vector.is_zero]
 
 
 def record_liveness_steps(simulation: Simulation) -> list[LivenessStep]:

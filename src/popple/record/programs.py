@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from popple.program import (
     Call,
+    Codelet,
     ComputeSet,
     Direction,
     Exchange,
@@ -22,6 +23,7 @@ from popple.program import (
     SyncKind,
     TileVector,
     WriteUndef,
+    add_all,
     child_ids,
     label_of,
     root_ids,
@@ -92,7 +94,8 @@ class TreeRecorder:
         self._instruction_bytes = instruction
         self._tree = ProgramTree()
         self._compute_set_ids: dict[int, int] = {}
-        self._vertex_type_ids: dict[str, int] = {}
+        self._codelets: dict[Codelet, int] = {}
+        self._counts: dict[int, list[TileVector]] = {}
         self._function_ids = {name: i for i, name in enumerate(self._program.functions)}
 
     def record(self) -> ProgramTree:
@@ -102,6 +105,7 @@ class TreeRecorder:
         for row in steps:
             self._tree.programs.append(self._program_of(row.id, row.step, extra))
         self._tree.programs += extra
+        self._tree.vertex_types += self._vertex_types()
         for name, root in root_ids(steps).items():
             if name in self._function_ids:
                 entry = EntryProgram(self._function_ids[name], root)
@@ -193,6 +197,7 @@ class TreeRecorder:
             return known
         number = len(self._tree.compute_sets)
         self._compute_set_ids[id(compute_set)] = number
+        cycles = self._cycles_by_chip(step_id)
         self._tree.compute_sets.append(
             ReportComputeSet(
                 id=number,
@@ -200,7 +205,9 @@ class TreeRecorder:
                 instances=self._instances(compute_set),
                 num_edges=_num_edges(compute_set),
                 debug_id=self._debug_ids.get(step.op),
-                cycles_by_tile=self._cycles_by_chip(step_id),
+                # What is modelled is at once what is expected and what is run.
+                cycles_by_tile=cycles,
+                estimated_cycles_by_tile=cycles,
             )
         )
         return number
@@ -208,19 +215,30 @@ class TreeRecorder:
     def _instances(self, compute_set: ComputeSet) -> tuple[VertexInstances, ...]:
         counts: dict[int, TileVector] = {}
         for group in compute_set.vertices:
-            number = self._vertex_type(group.codelet.name, group.codelet.state_bytes)
+            number = self._codelets.setdefault(group.codelet, len(self._codelets))
             here = counts.get(number)
             counts[number] = (
                 group.count_by_tile if here is None else here + group.count_by_tile
             )
+        for number, count in counts.items():
+            self._counts.setdefault(number, []).append(count)
         return tuple(VertexInstances(n, total.runs) for n, total in counts.items())
 
-    def _vertex_type(self, name: str, state_bytes: int) -> int:
-        if name not in self._vertex_type_ids:
-            number = len(self._tree.vertex_types)
-            self._vertex_type_ids[name] = number
-            self._tree.vertex_types.append(VertexType(number, name, state_bytes, "asm"))
-        return self._vertex_type_ids[name]
+    def _vertex_types(self) -> list[VertexType]:
+        """Every codelet, with its code on the tiles that have vertices of it."""
+        return [
+            VertexType(
+                number,
+                codelet.name,
+                codelet.state_bytes,
+                "asm",
+                add_all(self._counts[number], self._program.num_tiles)
+                .presence()
+                .scaled(codelet.code_bytes)
+                .runs,
+            )
+            for codelet, number in self._codelets.items()
+        ]
 
 
 def _num_edges(compute_set: ComputeSet) -> int:

@@ -47,7 +47,9 @@ def record(
     debug_ids = {op.name: index for index, op in enumerate(graph.ops)}
     instruction_bytes = target.chip.instruction_bytes
     tree = TreeRecorder(simulation, debug_ids, instruction_bytes).record()
-    variables, classes = record_variables(planned.program, simulation.liveness)
+    variables, classes = record_variables(
+        planned.program, simulation.liveness, simulation.memory
+    )
     steps = record_steps(simulation, tree)
     text = render_graph(graph)
     return ReportContents(

@@ -90,6 +90,7 @@ from popple.report.query import (
     memory_by_tile,
     operations,
     summarize,
+    variables_on_tile,
     view_data,
 )
 from popple.report.read import Report, open_report
@@ -174,6 +175,7 @@ __all__ = [
     "runs_of",
     "summarize",
     "total_steps",
+    "variables_on_tile",
     "view_data",
     "write_report",
 ]

@@ -27,6 +27,7 @@ INFINITE = torch.full((2,), float("inf"))
         ),
         (lambda: (-ONE).sqrt(), "aten.sqrt.default made a NaN"),
         (lambda: ZERO.log(), "aten.log.default made an infinite number"),
+        (lambda: (1e-30 * ONE) ** -2, "aten.pow.Tensor_Scalar made an infinite"),
         (lambda: ZERO * INFINITE, "aten.mul.Tensor made a NaN"),
         (lambda: INFINITE - INFINITE, "aten.sub.Tensor made a NaN"),
     ],
@@ -54,6 +55,12 @@ def test_an_exception_names_the_operator(
 def test_what_is_only_passed_on_is_no_exception(function: Callable[[], Tensor]) -> None:
     with FloatingPointChecks():
         function()
+
+
+def test_a_negative_power_of_zero_is_no_division() -> None:
+    with FloatingPointChecks():
+        assert (ZERO**-0.5).isinf().all()
+        assert ZERO.clone().pow_(-0.5).isinf().all()
 
 
 def test_outside_nothing_is_checked() -> None:

@@ -20,6 +20,8 @@ class FloatingPointChecks(TorchDispatchMode):
     An infinite result raises ArithmeticTrap if all operands were finite, a NaN if no
     operand was one: the machine stops where an exception arises, not where it is
     passed on. Asking which of two numbers is larger is an exception if one is a NaN.
+    A negative power of 0 is none, only a division is: graph convolutions take such
+    powers and replace the infinite ones.
     """
 
     def __torch_dispatch__(
@@ -36,10 +38,13 @@ class FloatingPointChecks(TorchDispatchMode):
                 f"{func} compared a NaN.",
                 remedy="Find what made it, or switch floating-point exceptions off.",
             )
+        is_pole = _poles(func, args)
         result = func(*args, **(kwargs or {}))
         if had_nan or _is_uninitialised(func):
             return result
-        has_nan, has_inf = _found(result)
+        has_nan, has_inf = _found(
+            result if is_pole is None else result.masked_fill(is_pole, 0.0)
+        )
         if has_nan or (has_inf and not had_inf):
             raise ArithmeticTrap(
                 f"{func} made {'a NaN' if has_nan else 'an infinite number'}.",
@@ -48,9 +53,20 @@ class FloatingPointChecks(TorchDispatchMode):
         return result
 
 
+def _name(func: Callable[..., Any]) -> str:
+    """`pow` of `aten.pow_.Scalar`."""
+    return str(func).split(".")[1].rstrip("_")
+
+
 def _is_order(func: Callable[..., Any]) -> bool:
     """Whether the operator tells which is larger: `aten.gt.Tensor`."""
-    return str(func).split(".")[1].rstrip("_") in ("lt", "le", "gt", "ge")
+    return _name(func) in ("lt", "le", "gt", "ge")
+
+
+def _poles(func: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:
+    """Where the base of a power is 0, as it is before the power may overwrite it."""
+    is_power = _name(func) == "pow" and isinstance(args[0], Tensor)
+    return args[0] == 0 if is_power else None
 
 
 def _is_uninitialised(func: Callable[..., Any]) -> bool:

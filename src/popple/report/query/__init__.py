@@ -19,6 +19,7 @@ from popple.report.query.memory import (
 )
 from popple.report.query.operations import costliest, operations, share_of_run
 from popple.report.query.summary import PhaseShare, RunSummary, Summary, summarize
+from popple.report.query.variables import variables_on_tile
 from popple.report.query.view import view_data
 
 __all__ = [
@@ -39,5 +40,6 @@ __all__ = [
     "summarize",
     "summarize_memory",
     "summary_groups",
+    "variables_on_tile",
     "view_data",
 ]

@@ -76,9 +76,26 @@ def test_pyg_operators_are_there_while_torch_geometric_is_traced(
     geometric = ModuleType("torch_geometric")
     monkeypatch.setitem(sys.modules, "torch_geometric", geometric)
     points = torch.tensor([[0.0], [2.0], [3.0]])
+    was_there = hasattr(torch.ops.pyg, "nearest")
     with plain_operators():
         assert torch.ops.pyg.nearest(points, points[1:]).tolist() == [0, 0, 1]
-    assert not hasattr(torch.ops.pyg, "nearest")
+    assert hasattr(torch.ops.pyg, "nearest") is was_there
+
+
+def test_pyg_operators_that_somebody_defined_are_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = "twice(Tensor x) -> Tensor"
+    geometric = ModuleType("torch_geometric")
+    monkeypatch.setitem(sys.modules, "torch_geometric", geometric)
+    monkeypatch.setattr(replacing, "_PYG_SCHEMAS", {schema: torch.neg})
+    monkeypatch.setattr(replacing, "_PYG_DOUBLES", {"twice": lambda x: x + x})
+    with torch.library._scoped_library("pyg", "FRAGMENT") as library:
+        library.define(schema)
+        library.impl("twice", torch.zeros_like, "CompositeImplicitAutograd")
+        with plain_operators():
+            assert torch.ops.pyg.twice(torch.ones(1)).tolist() == [2]
+        assert torch.ops.pyg.twice(torch.ones(1)).tolist() == [0]
 
 
 def test_nothing_is_registered_for_libraries_that_are_not_imported(

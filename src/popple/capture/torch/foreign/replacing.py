@@ -24,12 +24,14 @@ def _name(schema: str) -> str:
     return schema.split("(")[0]
 
 
+_PYG_DOUBLES: Operators = {_name(s): double for s, double in _PYG_SCHEMAS.items()}
+
 # The module whose import registers the operators of a namespace, and their doubles.
 _DOUBLES: Mapping[tuple[str, str], Operators] = {
     ("torch_scatter", "torch_scatter"): scatter.OPERATORS,
     ("torch_cluster", "torch_cluster"): points.TORCH_CLUSTER,
     ("torch_spline_conv", "torch_spline_conv"): splines.OPERATORS,
-    ("pyg_lib", "pyg"): {_name(s): f for s, f in _PYG_SCHEMAS.items()},
+    ("pyg_lib", "pyg"): _PYG_DOUBLES,
 }
 
 # Before autograd, so that the doubles are differentiated like any other operator;
@@ -46,7 +48,7 @@ def plain_operators() -> Iterator[None]:
                 library = _library(stack, namespace, "IMPL")
                 _replace(library, getattr(torch.ops, namespace), doubles)
         if "torch_geometric" in sys.modules and "pyg_lib" not in sys.modules:
-            _define_pyg(_library(stack, "pyg", "FRAGMENT"))
+            _provide_pyg(_library(stack, "pyg", "FRAGMENT"))
         yield
 
 
@@ -61,7 +63,10 @@ def _replace(library: Any, operators: Any, doubles: Operators) -> None:
                 library.impl(name, double, key)
 
 
-def _define_pyg(library: Any) -> None:
+def _provide_pyg(library: Any) -> None:
+    """Define pyg-lib's operators; those that somebody defined in its place answer."""
+    _replace(library, torch.ops.pyg, _PYG_DOUBLES)
     for schema, operator in _PYG_SCHEMAS.items():
-        library.define(schema)
-        library.impl(_name(schema), operator, "CompositeImplicitAutograd")
+        if not hasattr(torch.ops.pyg, _name(schema)):
+            library.define(schema)
+            library.impl(_name(schema), operator, "CompositeImplicitAutograd")

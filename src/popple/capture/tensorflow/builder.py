@@ -1,0 +1,117 @@
+"""GraphBuilder: the Graph as it grows, op by op.
+
+Rules write with an OpContext (`context.py`); this file holds what all of them share:
+values, ops, constants, and permuted views. TensorFlow's images have channels last, the
+Graph's second. Permutations are views and cost nothing, but the Graph is easier to
+read and plan without them: a permutation of a permutation looks at the source, and one
+that undoes another is the source itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from popple.capture.tensorflow.types import tensor_type
+from popple.graph import Op, Role, TensorType, Value
+
+Order = tuple[int, ...]
+
+
+def inverse(order: Order) -> Order:
+    """The order that undoes an order."""
+    return tuple(order.index(dim) for dim in range(len(order)))
+
+
+def reorder(shape: Sequence[int], order: Order) -> tuple[int, ...]:
+    """A shape with its dimensions in another order."""
+    return tuple(shape[dim] for dim in order)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where an op was put: pipeline stage and chip, None where nobody said."""
+
+    stage: int | None = None
+    chip: int | None = None
+
+
+@dataclass
+class GraphBuilder:
+    """Values and ops so far.
+
+    `marks` says for each op where it was put. `permuted` maps views that only permute
+    to the value they look at and the order of its dimensions.
+    """
+
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+    ops: list[Op] = field(default_factory=list[Op])
+    marks: list[Mark] = field(default_factory=list[Mark])
+    permuted: dict[str, tuple[str, Order]] = field(default_factory=dict[str, Any])
+    _makers: dict[str, int] = field(default_factory=dict[str, int])
+    _constants: dict[int, tuple[Any, str]] = field(default_factory=dict[int, Any])
+    _used: dict[str, int] = field(default_factory=dict[str, int])
+    _views: dict[tuple[str, Order], str] = field(default_factory=dict[Any, str])
+
+    def declare(self, name: str, kind: TensorType, role: Role) -> str:
+        """A value that exists before the first op; its name."""
+        unique = self._unused(name)
+        self.values[unique] = Value(unique, kind, role)
+        return unique
+
+    def constant(self, name: str, array: np.ndarray[Any, Any]) -> str:
+        """A value known when compiling; one array is one value."""
+        if id(array) not in self._constants:
+            kind = tensor_type(array.dtype, array.shape)
+            made = self.declare(name, kind, Role.CONSTANT)
+            self._constants[id(array)] = (array, made)  # holds on to the array
+        return self._constants[id(array)][1]
+
+    def find_maker(self, name: str) -> Op | None:
+        """The op that makes a value, if an op does."""
+        index = self._makers.get(name)
+        return None if index is None else self.ops[index]
+
+    def emit(
+        self, op: Op, types: Sequence[TensorType], storage: str, mark: Mark
+    ) -> list[str]:
+        """Append an op whose outputs have these types; their names."""
+        name = self._unused(op.name)
+        outputs = [name] if len(types) == 1 else self._numbered(name, len(types))
+        for output, kind in zip(outputs, types, strict=True):
+            self.values[output] = Value(output, kind, Role.ACTIVATION, storage)
+            self._makers[output] = len(self.ops)
+        self.ops.append(replace(op, name=name, outputs=tuple(outputs)))
+        self.marks.append(mark)
+        return outputs
+
+    def permute(self, name: str, order: Order, op: Op, mark: Mark) -> str:
+        """The value with its dimensions in another order: a view of its source."""
+        source, before = self.permuted.get(name, (name, tuple(range(len(order)))))
+        order = tuple(before[dim] for dim in order)
+        if order == tuple(range(len(order))):
+            return source
+        if (source, order) not in self._views:
+            kind = self.values[source].type
+            shown = TensorType(kind.dtype, reorder(kind.shape, order))
+            view = replace(op, kind="permute", inputs=(source,), attrs={"order": order})
+            (made,) = self.emit(view, [shown], source, mark)
+            self._views[source, order] = made
+            self.permuted[made] = (source, order)
+        return self._views[source, order]
+
+    def _numbered(self, name: str, count: int) -> list[str]:
+        return [self._unused(f"{name}.{index}") for index in range(count)]
+
+    def _unused(self, name: str) -> str:
+        """The name, numbered if there was such a name before."""
+        name = name.replace(" ", "_")
+        found = name
+        while found in self._used:
+            self._used[name] += 1
+            found = f"{name}.{self._used[name]}"
+        self._used[found] = 0
+        return found

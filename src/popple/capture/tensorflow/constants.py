@@ -1,0 +1,67 @@
+"""Arithmetic that the compiler does: ops whose inputs are all known.
+
+Shapes, axes, loop counters. What is common is computed here with NumPy, since running
+a single TensorFlow op takes a thousand times longer than the arithmetic in it; what is
+not goes to TensorFlow. Large arrays are left to the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from popple.capture.tensorflow.framework import Array, Operation, evaluate
+from popple.capture.tensorflow.types import is_on_machine
+
+MAX_ELEMENTS = 4096
+"""What has more elements is computed on the machine."""
+
+Evaluate = Callable[..., Any]
+
+_BINARY: dict[str, Evaluate] = {
+    "Add": np.add,
+    "AddV2": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "FloorDiv": np.floor_divide,
+    "FloorMod": np.mod,
+    "Maximum": np.maximum,
+    "Minimum": np.minimum,
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "Equal": np.equal,
+    "NotEqual": np.not_equal,
+    "LogicalAnd": np.logical_and,
+    "LogicalOr": np.logical_or,
+    "LogicalNot": np.logical_not,
+    "Range": np.arange,
+    "Fill": np.full,
+    "Reshape": np.reshape,
+}
+
+
+def fold(op: Operation, inputs: Sequence[Any]) -> list[Array] | None:
+    """The results of an op that can be computed when compiling, else None."""
+    if not _is_foldable(op, inputs):
+        return None
+    if op.type == "Fill" and int(np.prod(inputs[0])) > MAX_ELEMENTS:
+        return None
+    if (known := _BINARY.get(op.type)) is not None:
+        result = np.asarray(known(*inputs), op.outputs[0].dtype.as_numpy_dtype)
+        return [result]
+    return evaluate(op, inputs)
+
+
+def _is_foldable(op: Operation, inputs: Sequence[Any]) -> bool:
+    if not inputs or not all(isinstance(known, np.ndarray) for known in inputs):
+        return False
+    if sum(known.size for known in inputs) > MAX_ELEMENTS:
+        return False
+    if op.op_def.is_stateful or not op.outputs:
+        return False
+    return all(is_on_machine(output.dtype) for output in op.outputs)
+

@@ -1,0 +1,74 @@
+"""Effects: what a program does beyond computing values.
+
+It reads and overwrites variables, lets optimisers update them, sends tensors to the
+host, and keeps stacks between old-style loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from popple.capture.tensorflow.builder import GraphBuilder
+from popple.capture.tensorflow.known import Known, Resource
+from popple.graph import Role, TensorType
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an optimiser's op does to a variable.
+
+    `kind` is the op of the Graph that stands for it, with `num_states` state tensors.
+    `loop_depth` is the number of the program's loops it lies in.
+    """
+
+    kind: str
+    num_states: int
+    gradient: str
+    loop_depth: int = 0
+
+
+@dataclass
+class Effects:
+    """The effects of the program walked so far.
+
+    `names` are the values that stand for variables before the first op, `outputs` go
+    to the host. `loop_depth` is the number of the program's loops being walked.
+    """
+
+    builder: GraphBuilder
+    trainable: frozenset[str] = frozenset()
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    updates: dict[str, Update] = field(default_factory=dict[str, Update])
+    outputs: list[str] = field(default_factory=list[str])
+    loop_depth: int = 0
+    _current: dict[str, str] = field(default_factory=dict[str, str])
+    _stacks: dict[str, list[Known]] = field(default_factory=dict[str, list[Known]])
+
+    def read(self, resource: Resource, kind: TensorType) -> str:
+        """The value that a variable holds now."""
+        if resource.name not in self._current:
+            role = Role.WEIGHT if resource.name in self.trainable else Role.STATE
+            value = self.builder.declare(resource.name, kind, role)
+            self._current[resource.name] = self.names[resource.name] = value
+        return self._current[resource.name]
+
+    def find_type(self, resource: Resource) -> TensorType | None:
+        """The type of a variable that was read before."""
+        name = self._current.get(resource.name)
+        return None if name is None else self.builder.values[name].type
+
+    def write(self, resource: Resource, value: str) -> None:
+        """The variable holds this value from now on."""
+        self._current[resource.name] = value
+
+    def update(
+        self, resource: Resource, kind: str, num_states: int, gradient: str
+    ) -> None:
+        """An optimiser's op on the variable."""
+        self.updates[resource.name] = Update(
+            kind, num_states, gradient, self.loop_depth
+        )
+
+    def stack(self, resource: Resource) -> list[Known]:
+        """The entries of a stack, the newest last."""
+        return self._stacks.setdefault(resource.name, [])

@@ -1,0 +1,37 @@
+"""What is known about a tensor while a program is walked.
+
+A tensor is a value of the Graph (its name), a constant (an array, known when
+compiling), a resource (a variable, an iterator, a queue), a list of tensors, or None:
+something the machine has no part in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A variable, an iterator or a queue, by its name in the program."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class TensorList:
+    """A TensorArray whose entries are known: loops over it are walked in full."""
+
+    items: tuple[Known, ...]
+
+    def with_item(self, index: int, item: Known) -> TensorList:
+        """The list with one entry replaced; it grows if it is too short."""
+        missing = max(0, index + 1 - len(self.items))
+        items = [*self.items, *(None,) * missing]
+        items[index] = item
+        return replace(self, items=tuple(items))
+
+
+Known: TypeAlias = "str | np.ndarray[Any, Any] | Resource | TensorList | None"

@@ -1,0 +1,135 @@
+"""The forms most rules take: one op for one op, element by element, or a view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from popple.capture.tensorflow.builder import Order, inverse, reorder
+from popple.capture.tensorflow.context import OpContext, Rule
+from popple.capture.tensorflow.known import Known
+from popple.graph import Attr, TensorType
+
+AttrsOf = Callable[[OpContext], dict[str, Attr]]
+
+
+def no_attrs(_: OpContext) -> dict[str, Attr]:
+    """The attributes of ops that have none."""
+    return {}
+
+
+def one_op(kind: str, attrs_of: AttrsOf = no_attrs, num_inputs: int = 99) -> Rule:
+    """The first inputs in, all results out, one op of this kind."""
+
+    def lower(context: OpContext) -> Sequence[Known]:
+        names = context.names()[:num_inputs]
+        types = context.result_types()
+        return context.emit(kind, names, types, attrs=attrs_of(context))
+
+    return lower
+
+
+def elementwise(kind: str, order: Sequence[int] = ()) -> Rule:
+    """One op element by element; `order` lists the inputs it takes."""
+
+    def lower(context: OpContext) -> Sequence[Known]:
+        chosen = [context.inputs[i] for i in order] if order else context.inputs
+        return [emit_elementwise(context, kind, chosen)]
+
+    return lower
+
+
+def emit_elementwise(
+    context: OpContext,
+    kind: str,
+    operands: Sequence[Known],
+    result: TensorType | None = None,
+    suffix: str = "",
+) -> str:
+    """One op element by element, in the order of what its operands are views of.
+
+    A single number that is known when compiling is part of the op.
+    """
+    result = result or context.result_type()
+    names = [
+        context.name_of(known, f"{context.tag.name}.operand{index}")
+        for index, known in enumerate(without_numbers(operands))
+    ]
+    order = common_order(context, names, result.shape)
+    if order is None:
+        return context.emit_one(kind, names, result, suffix=suffix)
+    sources = [context.in_order(name, order) for name in names]
+    moved = TensorType(result.dtype, reorder(result.shape, inverse(order)))
+    made = context.emit_one(kind, sources, moved, suffix=suffix)
+    return context.permute(made, order)
+
+
+def without_numbers(operands: Sequence[Known]) -> list[Known]:
+    """Operands but for single constants, as far as others remain."""
+    kept = [o for o in operands if not (isinstance(o, np.ndarray) and o.size == 1)]
+    return kept or list(operands[:1])
+
+
+def common_order(
+    context: OpContext, names: Sequence[str], shape: tuple[int, ...]
+) -> Order | None:
+    """The order of the first operand of this shape, if it is a permuted view."""
+    full = (name for name in names if context.type_of(name).shape == shape)
+    first = next(full, None)
+    return None if first is None else context.source_order(first, len(shape))
+
+
+def rearranged(kind: str, attrs_of: AttrsOf = no_attrs) -> Rule:
+    """One op on the first input that keeps its number of dimensions."""
+
+    def lower(context: OpContext) -> Sequence[Known]:
+        attrs = attrs_of(context)
+        return [emit_in_source_order(context, kind, context.name(0), attrs)]
+
+    return lower
+
+
+def emit_in_source_order(
+    context: OpContext, kind: str, name: str, attrs: Mapping[str, Attr]
+) -> str:
+    """One op on what a permuted view looks at, and its result permuted back."""
+    result = context.result_type()
+    order = context.source_order(name, len(result.shape))
+    if order is None:
+        return context.emit_one(kind, [name], result, attrs=attrs)
+    source = context.in_order(name, order)
+    moved = TensorType(result.dtype, reorder(result.shape, inverse(order)))
+    return context.permute(context.emit_one(kind, [source], moved, attrs=attrs), order)
+
+
+def view(kind: str, attrs_of: AttrsOf = no_attrs) -> Rule:
+    """A result that shares memory with the first input."""
+
+    def lower(context: OpContext) -> Sequence[Known]:
+        name = context.name(0)
+        result, attrs = context.result_type(), attrs_of(context)
+        return [context.emit_one(kind, [name], result, storage=name, attrs=attrs)]
+
+    return lower
+
+
+def same_value(context: OpContext) -> Sequence[Known]:
+    """The op changes nothing the machine would notice."""
+    return context.inputs[: len(context.op.outputs)]
+
+
+def nothing(context: OpContext) -> Sequence[Known]:
+    """The machine has no part in the op."""
+    return [None] * len(context.op.outputs)
+
+
+def lower_generic(context: OpContext) -> Sequence[Known]:
+    """An op without an entry: priced by what it reads and writes.
+
+    Results whose shape nobody knows have no price; whoever reads them is refused.
+    """
+    types = [found for found in context.found_types if found is not None]
+    attrs: dict[str, Attr] = {"framework_op": context.kind}
+    supply = iter(context.emit("generic", context.names(), types, attrs=attrs))
+    return [None if found is None else next(supply) for found in context.found_types]

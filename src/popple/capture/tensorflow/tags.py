@@ -1,0 +1,145 @@
+"""Tags: what is known about an op beyond its operands.
+
+Facades put attributes on the ops they make (`LAYER`, `STAGE`, `PHASE`, `SHARDING`); for
+everything else the op's name and its traceback tell. A backward op has the name of the
+forward op it was made for inside its own, and inherits what that one does not say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from popple.capture.tensorflow.builder import Mark
+from popple.capture.tensorflow.framework import (
+    Operation,
+    original_op,
+    sharded_chip,
+    user_frames,
+)
+from popple.graph import Attr, Phase
+
+STAGE = "_ipu_stage"
+LAYER = "_ipu_layer"
+PHASE = "_ipu_phase"
+SHARDING = "_XlaSharding"
+
+_PHASES = {phase.value.encode(): phase for phase in Phase}
+_GRADIENTS = re.compile(r"gradient_tape|gradients(_\d+)?")
+_CONTROL = re.compile(r"(while|cond|case|StatefulPartitionedCall|PartitionedCall)(_\d+)?")
+
+# Packages beside which users do not write: TensorFlow, Keras, Popple, Python itself.
+_INSTALLED = ("tensorflow", "tf_keras", "keras", "absl", "wrapt", "six")
+_SITES = {sysconfig.get_paths()[name] for name in ("purelib", "platlib")}
+_LIBRARY_ROOTS = (
+    *(f"{site}{os.sep}{name}{os.sep}" for site in _SITES for name in _INSTALLED),
+    f"{Path(__file__).parents[2]}{os.sep}",
+    f"{Path(__file__).parents[3] / 'tensorflow_ipu'}{os.sep}",
+    f"{Path(__file__).parents[3] / 'ipu_tensorflow_addons'}{os.sep}",
+    f"{Path(os.__file__).parent}{os.sep}",
+)
+# Code typed at a prompt has no file, but is the user's all the same.
+_TYPED = ("<stdin>", "<ipython")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tag:
+    """Where an op comes from.
+
+    `phase` is None where neither the op nor its surroundings say: the phases of its
+    inputs decide then. `name` is the op's own behind those of the calls around it.
+    """
+
+    name: str
+    phase: Any = None
+    mark: Mark = dataclasses.field(default_factory=Mark)
+    module: str = ""
+    line: str = ""
+    attrs: Mapping[str, Attr] = dataclasses.field(default_factory=dict[str, Attr])
+
+
+class Tagger:
+    """Makes the tags of a program, in the order in which its ops are walked."""
+
+    def __init__(self) -> None:
+        self._forward: dict[str, Tag] = {}
+        self._lines: dict[tuple[tuple[str, int], ...], str] = {}
+
+    def tag(self, op: Operation, scope: str, phase: Phase | None) -> Tag:
+        """The tag of an op inside calls named `scope`, which say `phase`."""
+        name = f"{scope}/{op.name}" if scope else op.name
+        found = Tag(name, phase, Mark(), module_of(name), self._line(op))
+        found = _with_attrs(found, op.node_def.attr)
+        partner = self._find_partner(op)
+        if partner is None:
+            self._forward[op.name] = found
+            return found
+        return dataclasses.replace(
+            found,
+            phase=found.phase or Phase.BACKWARD,
+            mark=_either(found.mark, partner.mark),
+            module=partner.module,
+            line=partner.line or found.line,
+        )
+
+    def _find_partner(self, op: Operation) -> Tag | None:
+        """The tag of the forward op that an op is the gradient of."""
+        if (original := original_op(op)) is not None:
+            return self._forward.get(original.name, Tag(""))
+        parts = forward_name(op.name)
+        if parts is None:
+            return None
+        for end in range(len(parts), 0, -1):
+            name = "/".join(parts[:end])
+            if found := self._forward.get(name.removesuffix("_grad")):
+                return found
+        return Tag("", module=module_of("/".join(parts)))
+
+    def _line(self, op: Operation) -> str:
+        frames = tuple(user_frames(op))
+        if frames not in self._lines:
+            self._lines[frames] = _find_line(frames)
+        return self._lines[frames]
+
+
+def _either(mark: Mark, other: Mark) -> Mark:
+    return Mark(
+        other.stage if mark.stage is None else mark.stage,
+        other.chip if mark.chip is None else mark.chip,
+    )
+
+
+def forward_name(name: str) -> list[str] | None:
+    """Parts of the name behind the scope that gradients are made in, if it has one."""
+    parts = name.split("/")
+    scopes = [i for i, part in enumerate(parts) if _GRADIENTS.fullmatch(part)]
+    return parts[scopes[-1] + 1 :] if scopes else None
+
+
+def module_of(name: str) -> str:
+    """The layers an op lies in, by its name: loops, branches and calls left out."""
+    parts = name.split("/")[:-1]
+    return "/".join(part for part in parts if not _CONTROL.fullmatch(part))
+
+
+def _with_attrs(tag: Tag, attrs: Any) -> Tag:
+    stage = attrs[STAGE].i if STAGE in attrs else None
+    chip = sharded_chip(attrs[SHARDING].s) if SHARDING in attrs else None
+    module = attrs[LAYER].s.decode() if LAYER in attrs else tag.module
+    phase = _PHASES.get(attrs[PHASE].s, tag.phase) if PHASE in attrs else tag.phase
+    return dataclasses.replace(
+        tag, mark=Mark(stage, chip), module=module, phase=phase
+    )
+
+
+def _find_line(frames: tuple[tuple[str, int], ...]) -> str:
+    """`file:line` of the innermost frame outside libraries, or an empty string."""
+    for name, line in reversed(frames):
+        if name.startswith(_TYPED) or not name.startswith(("<", *_LIBRARY_ROOTS)):
+            return f"{Path(name).name}:{line}"
+    return ""

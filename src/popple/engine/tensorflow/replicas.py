@@ -1,0 +1,165 @@
+"""One traced program, run by several replicas at once.
+
+The program is traced a single time and called once per replica in one outer graph.
+What differs between replicas reaches the program as a captured tensor and is exchanged
+at the call: its copies of the variables, its index, its end of a queue. Replicas talk
+through TensorFlow queues only (:mod:`popple.engine.tensorflow.collectives`): their
+kernels wait without holding a thread, so all calls advance together, a failing one
+cancels the others, and no device has to be set up before TensorFlow starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import atomic_function
+
+from popple.engine.tensorflow.copies import VariableCopies
+
+__all__ = [
+    "Program",
+    "num_replicas",
+    "per_replica",
+    "replica_index",
+    "tracing",
+]
+
+Tensor = Any
+"""A symbolic or an eager tensor; TensorFlow's own classes say little to a checker."""
+
+Reset = Callable[[], Sequence[Tensor]]
+"""Builds the operations that bring something into its first state."""
+
+
+class _Tracing(threading.local):
+    """How many replicas the program being traced on this thread will have."""
+
+    num_replicas: int = 1
+
+
+_TRACING = _Tracing()
+
+
+@contextlib.contextmanager
+def tracing(num_replicas: int) -> Iterator[None]:
+    """Everything traced inside belongs to a program of so many replicas."""
+    outer, _TRACING.num_replicas = _TRACING.num_replicas, num_replicas
+    try:
+        yield
+    finally:
+        _TRACING.num_replicas = outer
+
+
+def num_replicas() -> int:
+    """Replicas of the program being traced; 1 outside a replicated program."""
+    return _TRACING.num_replicas
+
+
+@dataclass(frozen=True)
+class _Varying:
+    """What a captured tensor stands for: another value in each replica."""
+
+    values: Sequence[Tensor]
+    reset: Reset | None
+
+
+_VARYING = "_popple_varying"
+
+
+def per_replica(values: Sequence[Tensor], reset: Reset | None = None) -> Tensor:
+    """A tensor that is `values[r]` in replica `r` of the program being traced.
+
+    The values live outside the program: create them under `tf.init_scope`. `reset`
+    runs before the replicas start, each time.
+    """
+    # Kept on the tensor itself, so it lives exactly as long as what captures it.
+    setattr(values[0], _VARYING, _Varying(values, reset))
+    return values[0]
+
+
+def replica_index() -> Tensor:
+    """The number of the replica that computes this, an int32 scalar."""
+    if num_replicas() == 1:
+        return tf.constant(0)
+    with tf.init_scope():
+        indices = [tf.constant(replica) for replica in range(num_replicas())]
+    return tf.identity(per_replica(indices), name="replica_index")
+
+
+class Program:
+    """A traced function and the means to run it as several replicas.
+
+    `function` is TensorFlow's compiled form, `captures` the outer tensors it takes
+    after its own inputs, in order.
+    """
+
+    def __init__(
+        self,
+        function: atomic_function.AtomicFunction,
+        captures: Sequence[Tensor],
+        num_replicas: int,
+    ) -> None:
+        self._function = function
+        self._captures = list(captures)
+        self._num_replicas = num_replicas
+        self._copies = VariableCopies(function.graph, captures, num_replicas)
+        self._eager: Callable[..., Sequence[Tensor]] | None = None
+
+    def call(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run all replicas; what replica 0 returned, flat."""
+        if not tf.executing_eagerly():
+            return self._build(inputs)
+        if self._eager is None:
+            specs = [tf.TensorSpec.from_tensor(tensor) for tensor in inputs]
+            # Without TensorFlow's automatic control dependencies, which would make
+            # each replica wait for the one before it.
+            self._eager = tf.compat.v1.wrap_function(
+                lambda *tensors: self._build(tensors) or [tf.constant(0)], specs
+            )
+        outputs = self._eager(*inputs)
+        return list(outputs)[: len(self._function.graph.outputs)]
+
+    def _build(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The calls of all replicas in the graph being built."""
+        start = [*self._resets(), *self._copies.refresh()]
+        with tf.control_dependencies(start):
+            calls = [
+                self._call_replica(replica, inputs)
+                for replica in range(self._num_replicas)
+            ]
+        with tf.control_dependencies(calls):
+            end = self._copies.remember()
+        with tf.control_dependencies([*calls, *end]):
+            done = tf.no_op(name="replicas_done")
+            tf.compat.v1.add_to_collection(_DONE, done)
+            return [tf.identity(output) for output in calls[0].outputs]
+
+    def _resets(self) -> list[Tensor]:
+        varyings = (getattr(capture, _VARYING, None) for capture in self._captures)
+        resets = {id(v.reset): v.reset for v in varyings if v is not None and v.reset}
+        return [operation for reset in resets.values() for operation in reset()]
+
+    def _call_replica(self, replica: int, inputs: Sequence[Tensor]) -> Any:
+        captures = [self._capture_of(replica, capture) for capture in self._captures]
+        function = self._function
+        tf.compat.v1.get_default_graph()._add_function_recursive(function)
+        return atomic_function.partitioned_call_op(
+            name=function.name,
+            args=[*inputs, *captures],
+            is_stateful=True,
+            tout=[output.dtype.as_datatype_enum for output in function.graph.outputs],
+        )
+
+    def _capture_of(self, replica: int, capture: Tensor) -> Tensor:
+        varying: _Varying | None = getattr(capture, _VARYING, None)
+        if varying is not None:
+            return varying.values[replica]
+        return self._copies.of(replica, capture)
+
+
+_DONE = "popple_replicas_done"

@@ -1,0 +1,40 @@
+"""Traces of a host program: what ran when, figures over time, distributions.
+
+    libpvti --TraceWriter--> file.pvti --read_trace--> Trace --spans_of--> Span
+
+The vendor's format is not documented beyond one table, so a trace is Popple's own
+SQLite layout (`schema`); that one table is there under its name. Nothing here knows
+of a framework or of `profile.pop`.
+"""
+
+from popple.report.trace.parts import (
+    Batch,
+    Heatmap,
+    Histogram,
+    Kind,
+    Sample,
+    Series,
+    Trace,
+    TracePoint,
+)
+from popple.report.trace.read import read_trace
+from popple.report.trace.schema import decode_counts, encode_counts
+from popple.report.trace.spans import Span, spans_of
+from popple.report.trace.write import TraceWriter
+
+__all__ = [
+    "Batch",
+    "Heatmap",
+    "Histogram",
+    "Kind",
+    "Sample",
+    "Series",
+    "Span",
+    "Trace",
+    "TracePoint",
+    "TraceWriter",
+    "decode_counts",
+    "encode_counts",
+    "read_trace",
+    "spans_of",
+]

@@ -1,0 +1,207 @@
+"""What Popple serves under the names of TensorFlow and Keras.
+
+In: a module name, as the import system asks for it. Out: the spec of what Popple serves
+under that name, or None for everything that is stock.
+
+- `tensorflow.python.ipu`, `tensorflow.compiler.plugin.poplar` and `keras.ipu` are
+  folders of this package.
+- `keras`, in a program for the IPU, is tf_keras in the layout of Keras 2.6
+  (`keras_layout`); in any other program it is the installed Keras.
+- `tensorflow` is stock; its first import chooses tf_keras behind `tf.keras`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tensorflow_ipu import _notices
+from tensorflow_ipu._program import PROGRAM, is_switched_off
+from tensorflow_ipu.boot import Finder
+from tensorflow_ipu.keras_layout import behaviour, names, proxy
+
+HERE = Path(__file__).parent
+
+# Served name -> folder of this package.
+FOLDERS = {
+    "tensorflow.python.ipu": "ipu",
+    "tensorflow.compiler.plugin": "plugin",
+    "tensorflow.compiler.plugin.poplar": "poplar",
+    "keras.ipu": "keras_ipu",
+}
+
+# Modules of TensorFlow 2.6 that programs for the IPU import and later releases moved.
+ALIASES = {
+    "tensorflow.keras.ipu": "keras.ipu",
+    "tensorflow.python.keras.datasets": "tf_keras.src.datasets",
+    "tf_keras.legacy_tf_layers": "tf_keras.src.legacy_tf_layers",
+}
+
+# Modules of Keras that get names of 2.6 when they are loaded.
+EXTENDED = frozenset({*behaviour.FACES, *behaviour.OPTIMIZER_FACES})
+
+TENSORFLOW = "2.21"
+LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
+
+
+def find_spec(name: str, path: Any = None) -> ModuleSpec | None:
+    """What Popple serves under `name`, if anything."""
+    if is_switched_off():
+        return None
+    if name == "tensorflow":
+        prepare_tensorflow()
+    if name in EXTENDED:
+        return find_extended(name, path)
+    if name.startswith("keras"):
+        return find_in_keras(name, path)
+    if name in FOLDERS:
+        return serve_folder(name)
+    return find_alias(name)
+
+
+def prepare_tensorflow() -> None:
+    """TensorFlow decides once, when it is imported, which Keras is behind `tf.keras`."""
+    if is_for_ipu() and find_stock("tensorflow") is None:
+        raise _notices.missing("TensorFlow")
+    if find_stock("tf_keras") is not None:
+        os.environ.setdefault(LEGACY_KERAS, "1")
+
+
+def is_for_ipu() -> bool:
+    """Whether the program is one for the IPU, as far as can be seen now."""
+    if not PROGRAM.is_for_ipu and PROGRAM.examine():
+        turn_to_ipu()
+    return PROGRAM.is_for_ipu
+
+
+def touch() -> None:
+    """The program imports something of the IPU."""
+    if not PROGRAM.is_for_ipu:
+        PROGRAM.is_for_ipu = True
+        turn_to_ipu()
+    check_versions()
+
+
+def check_versions() -> None:
+    """Refuse a TensorFlow whose insides are not those Popple was written against."""
+    if find_stock("tf_keras") is None:
+        raise _notices.missing("tf_keras")
+    version = getattr(sys.modules.get("tensorflow"), "__version__", TENSORFLOW)
+    if not f"{version}.".startswith(f"{TENSORFLOW}."):
+        raise _notices.another_tensorflow(version)
+
+
+def turn_to_ipu() -> None:
+    """Bring what is already loaded in line with a program for the IPU."""
+    behaviour.adopt_if_loaded()
+    if not is_legacy(os.environ.get(LEGACY_KERAS, "1")):
+        _notices.warn_of_chosen_keras(os.environ[LEGACY_KERAS])
+    if is_another_keras_loaded():
+        _notices.warn_of_another_keras()
+        vars(sys.modules["keras"]).setdefault("__getattr__", explain_absence)
+
+
+def is_legacy(value: str) -> bool:
+    """Whether TensorFlow takes tf_keras at this value of TF_USE_LEGACY_KERAS."""
+    return value in ("1", "true", "True")
+
+
+def is_another_keras_loaded() -> bool:
+    """Whether `keras` is the installed Keras rather than ours."""
+    return not isinstance(sys.modules.get("keras"), proxy.Proxy | None)
+
+
+def explain_absence(name: str) -> Any:
+    """The attribute lookup of the installed Keras, when a program wants Keras 2.6."""
+    if proxy.is_served(f"keras.{name}"):
+        raise AttributeError(str(_notices.another_keras(f"keras.{name}")))
+    raise AttributeError(f"module 'keras' has no attribute {name!r}")
+
+
+def find_extended(name: str, path: Any) -> ModuleSpec | None:
+    """A module of Keras that gets more names once its own code has run."""
+    spec = find_stock(name, path) if is_for_ipu() else None
+    if spec is not None and spec.origin:
+        spec.loader = ExtendingLoader(name, spec.origin)
+    return spec
+
+
+class ExtendingLoader(SourceFileLoader):
+    """Runs a module of Keras as always, then gives it what it had in 2.6."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        behaviour.extend(module.__name__)
+        if module.__name__ == "tf_keras":
+            behaviour.adopt()
+
+
+def find_in_keras(name: str, path: Any) -> ModuleSpec | None:
+    """A module of `keras`: ours in a program for the IPU, the installed one else."""
+    if name == "keras":
+        return find_keras()
+    if not is_another_keras_loaded():
+        return serve_folder(name) if name in FOLDERS else proxy.find_spec(name)
+    if name in FOLDERS or (PROGRAM.is_for_ipu and is_of_2_6(name, path)):
+        raise _notices.another_keras(name)
+    return None
+
+
+def find_keras() -> ModuleSpec | None:
+    if not is_for_ipu():
+        return None
+    if find_stock("tf_keras") is None:
+        raise _notices.missing("tf_keras")
+    return proxy.find_spec("keras")
+
+
+def is_of_2_6(name: str, path: Any) -> bool:
+    """Whether Keras 2.6 has a module of that name, and the installed Keras not."""
+    return find_stock(name, path) is None and bool(names.targets_of(name))
+
+
+def serve_folder(name: str) -> ModuleSpec | None:
+    """A package of ours under the name that programs know."""
+    touch()
+    folder = HERE / FOLDERS[name]
+    return importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+
+
+def find_alias(name: str) -> ModuleSpec | None:
+    """A module that stands for one of another name."""
+    former = next((a for a in ALIASES if f"{name}.".startswith(f"{a}.")), None)
+    if former is None or not is_for_ipu():
+        return None
+    return ModuleSpec(name, AliasLoader(ALIASES[former] + name[len(former) :]))
+
+
+class AliasLoader(proxy.Alias):
+    """An alias of `keras.ipu` works also where `keras` is the installed Keras."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        if self.target == "keras.ipu" and is_another_keras_loaded():
+            load_alone("keras.ipu")
+        super().exec_module(module)
+
+
+def load_alone(name: str) -> None:
+    """Import a package of ours without its parent."""
+    spec = None if name in sys.modules else serve_folder(name)
+    if spec is not None and spec.loader is not None:
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+
+
+def find_stock(name: str, path: Any = None) -> ModuleSpec | None:
+    """What the import would find without Popple."""
+    finders = [finder for finder in sys.meta_path if finder is not Finder]
+    specs = (finder.find_spec(name, path) for finder in finders)
+    return next((spec for spec in specs if spec is not None), None)

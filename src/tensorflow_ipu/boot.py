@@ -1,0 +1,33 @@
+"""Starts the import finder; runs whenever a Python of the environment starts.
+
+In: nothing. Out: one finder at the front of `sys.meta_path` that looks at imports of
+TensorFlow and Keras and leaves all others alone. What serves them is loaded with the
+first such import: a program without TensorFlow pays for this file only, which is why it
+imports nothing but sys.
+"""
+
+import sys
+
+WATCHED = frozenset({"tensorflow", "keras", "tf_keras"})
+
+
+class Finder:
+    """Hands the imports of TensorFlow and Keras to `tensorflow_ipu._finder`."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> object:
+        """The spec of a module that Popple serves; None leaves it to others."""
+        if name.partition(".")[0] not in WATCHED:
+            return None
+        from tensorflow_ipu import _finder
+
+        return _finder.find_spec(name, path)
+
+
+def install() -> None:
+    """Put the finder in front; a second call changes nothing."""
+    if Finder not in sys.meta_path:
+        sys.meta_path.insert(0, Finder)  # pyright: ignore[reportArgumentType]
+
+
+install()

@@ -1,0 +1,57 @@
+"""Errors of TensorFlow's classes, raised from Python or while a graph runs.
+
+The original's kernels report some mistakes at run time with a class and phrase that
+programs catch. TensorFlow lets no Python code choose the class of such an error, but it
+has kernels that fail in each of these ways and show a name, and a name can say
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+ErrorClass = type[tf.errors.OpError]
+
+
+def error(kind: ErrorClass, message: str) -> tf.errors.OpError:
+    """An error of a TensorFlow class, to raise from Python."""
+    return kind(None, None, message)  # pyright: ignore
+
+
+def failing(kind: ErrorClass, message: str) -> Any:
+    """An operation that fails with this error when it runs; eagerly, at once."""
+    if tf.executing_eagerly():
+        raise error(kind, message)
+    return _FAILING[kind](message)
+
+
+def failing_if(condition: Any, kind: ErrorClass, message: str) -> Any:
+    """An operation that fails with this error if `condition` holds when it runs."""
+    if tf.executing_eagerly():
+        return failing(kind, message) if bool(condition) else tf.no_op()
+
+    def fail() -> Any:
+        with tf.control_dependencies([failing(kind, message)]):
+            return tf.no_op()
+
+    return tf.cond(condition, fail, tf.no_op)
+
+
+def _nobodys_variable(name: str) -> Any:
+    return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[], shared_name=name)
+
+
+_FAILING: dict[ErrorClass, Callable[[str], Any]] = {
+    tf.errors.FailedPreconditionError: lambda message: tf.raw_ops.ReadVariableOp(
+        resource=_nobodys_variable(message), dtype=tf.float32
+    ),
+    tf.errors.NotFoundError: lambda message: tf.raw_ops.DestroyResourceOp(
+        resource=_nobodys_variable(message), ignore_lookup_error=False
+    ),
+    tf.errors.InvalidArgumentError: lambda message: tf.raw_ops.Assert(
+        condition=False, data=[tf.constant(message)]
+    ),
+}

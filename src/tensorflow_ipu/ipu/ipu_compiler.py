@@ -1,0 +1,91 @@
+"""Compile a function of TensorFlow 1 into one IPU program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.compiler.xla import xla
+from tensorflow.python.framework import device as tf_device
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import variable_scope
+
+from . import _programs, scopes
+
+
+def compile(
+    computation: Callable[..., Any], inputs: Sequence[Any] | None = None
+) -> Any:
+    """Build `computation(*inputs)` as one program for the IPU in scope.
+
+    Returns what it returns: tensors as a list (also a single one) or in their
+    structure; an operation where it returns operations or nothing.
+    """
+    if tf.executing_eagerly():
+        return tf.function(lambda: compile(computation, inputs))()
+    inputs = [] if inputs is None else inputs
+    if not isinstance(inputs, Sequence):
+        raise TypeError(f"inputs must be a list, not {type(inputs).__name__}.")
+    graph = ops.get_default_graph()
+    num_before = len(graph.get_operations())
+    with scopes.ipu_jit_scope(0), _programs.program_scope():
+        outputs = _programs.build(lambda *given: _computed(computation, given), inputs)
+    _check_placement(graph.get_operations()[num_before:])
+    return outputs
+
+
+def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    """Call the function as TensorFlow's compiler does: on copies of its inputs."""
+    flat = [tf.identity(tensor) for tensor in tf.nest.flatten(list(inputs))]
+    given = tf.nest.pack_sequence_as(list(inputs), flat)
+    scope = variable_scope.get_variable_scope()
+    use_resource = scope.use_resource
+    scope.set_use_resource(True)
+    try:
+        outputs = computation(*given)
+    finally:
+        scope.set_use_resource(use_resource)
+    _check_no_estimator_spec(outputs)
+    return _outputs(outputs)
+
+
+def _outputs(outputs: Any) -> Any:
+    """What compile() returns for what the function returned."""
+    if not xla.is_flat(outputs):
+        tensors, _ = xla._postprocess_non_flat_outputs(outputs)
+        return tf.nest.pack_sequence_as(outputs, tensors)
+    tensors, operations = xla._postprocess_flat_outputs(_as_tuple(outputs))
+    if not tensors:
+        return tf.group(*operations)
+    with tf.control_dependencies(operations):
+        return [tf.identity(tensor) for tensor in tensors]
+
+
+def _as_tuple(outputs: Any) -> tuple[Any, ...]:
+    if outputs is None:
+        return ()
+    return tuple(outputs) if isinstance(outputs, list | tuple) else (outputs,)
+
+
+def _check_placement(added: Sequence[Any]) -> None:
+    kinds = {tf_device.DeviceSpec.from_string(op.device).device_type for op in added}
+    if "IPU" in kinds or all(op.type == "NoOp" for op in added):
+        return
+    raise Exception(
+        "A computation has been compiled, however it was not placed on an IPU device,"
+        " so it would not run on one. Call compile() inside"
+        " `with ipu.scopes.ipu_scope('/device:IPU:0'):`."
+    )
+
+
+def _check_no_estimator_spec(outputs: Any) -> None:
+    found = outputs if isinstance(outputs, list | tuple) else [outputs]
+    # By name: the classes belong to packages that need not be installed.
+    names = {kind.__name__ for value in found for kind in type(value).__mro__}
+    if any(name.endswith("EstimatorSpec") for name in names):
+        raise ValueError(
+            "The computation's output contains an EstimatorSpec or IPUEstimatorSpec."
+            " An IPUEstimator compiles its model itself: return the spec from its"
+            " `model_fn` and do not call compile()."
+        )

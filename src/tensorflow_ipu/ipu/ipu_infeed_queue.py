@@ -1,0 +1,376 @@
+"""Infeeds: data sets that a program reads while it runs.
+
+An infeed is a named TensorFlow iterator over the data set; making it again restarts it.
+Element k goes to replica k mod R.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.data.util import structure
+from tensorflow.python.framework import type_spec
+
+from popple.engine.tensorflow import in_turn
+
+from . import _errors, _feeds, _synthetic, loops
+
+_DEFAULT_PREFETCH_DEPTH = 3
+_MOST_PREFETCH_DEPTH = 255
+_CPU = "/device:CPU:0"
+# 64-bit types that the device has no streams for.
+_UNSUPPORTED = (tf.int64, tf.uint64, tf.string)
+
+
+class IPUInfeedQueue:
+    """A data set as the input of a loop on the device."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        device_ordinal: int | None = None,
+        prefetch_depth: int | None = None,
+        optimise_latency: bool = False,
+        **former: Any,
+    ) -> None:
+        _feeds.accept_former_arguments("IPUInfeedQueue", former)
+        self._structure = dataset.element_spec
+        shapes = structure.get_flat_tensor_shapes(self._structure)
+        _check_shapes(shapes)
+        self._flat_structure = {
+            "output_types": structure.get_flat_tensor_types(self._structure),
+            "output_shapes": shapes,
+        }
+        self._prefetch_depth = _checked_prefetch_depth(prefetch_depth)
+        self._device_ordinal = _feeds.checked_ordinal(device_ordinal)
+        self._optimise_latency = optimise_latency
+        self._id = _feeds.new_name()
+        self._initialized = False
+        self._dequeued = False
+        self._from_spec = False
+        self._dataset = _synthetic.for_infeed(dataset).prefetch(self._prefetch_depth)
+        self._handle = self._new_handle()
+
+    @property
+    def dequeued(self) -> bool:
+        """Whether a program reads this infeed."""
+        return self._dequeued
+
+    @property
+    def number_of_tuple_elements(self) -> int:
+        """How many arguments an element gives to the body of a loop."""
+        args, kwargs = loops._body_arguments(self._structure)
+        return len(args) + len(kwargs)
+
+    @property
+    def initializer(self) -> Any:
+        """Starts the data set from its first element; in graphs, an operation."""
+        if self._from_spec:
+            raise RuntimeError(
+                "IPUInfeedQueue created from spec should already be initialized."
+            )
+        if self._initialized and not tf.executing_eagerly():
+            raise ValueError(
+                "The IPUInfeedQueue `initializer` function can only be accessed once;"
+                " keep the operation that it gave."
+            )
+        self._check_types()
+        _feeds.check_sizes("infeed", self._flat_structure["output_shapes"])
+        self._initialized = True
+        with tf.device(_CPU):
+            return tf.raw_ops.MakeIterator(
+                dataset=self._dataset._variant_tensor, iterator=self._handle
+            )
+
+    @property
+    def deleter(self) -> Any:
+        """Frees the data set's iterator; in graphs, an operation."""
+        if self._from_spec:
+            raise RuntimeError("IPUInfeedQueue created from spec cannot be deleted.")
+        if not self._initialized:
+            return _errors.failing(
+                tf.errors.NotFoundError,
+                f"Infeed with id={self._id} was never initialized, so there is nothing"
+                " to delete: use its `initializer` first.",
+            )
+        with tf.device(_CPU):
+            return tf.raw_ops.DestroyResourceOp(resource=self._handle)
+
+    def get_next(self) -> Any:
+        """Refused: loops read the infeed themselves."""
+        raise ValueError(
+            "`get_next()` is obsolete: pass the queue to the loop, which reads it and"
+            " gives its elements to the body."
+        )
+
+    def _dequeue(self) -> Any:
+        """The next element, as the structure of the data set."""
+        self._dequeued = True
+        flat = in_turn(self._next_flat)
+        return structure.from_tensor_list(self._structure, flat)
+
+    def _next_flat(self) -> Sequence[Any]:
+        handle = self._new_handle() if self._from_spec else self._handle
+        with tf.device(_CPU):
+            return tf.raw_ops.IteratorGetNext(iterator=handle, **self._flat_structure)
+
+    def _new_handle(self) -> Any:
+        """The iterator of this name, made where there is none yet."""
+        with tf.init_scope(), tf.device(_CPU):
+            return tf.raw_ops.IteratorV2(
+                shared_name=f"popple_infeed_{self._id}",
+                container="",
+                **self._flat_structure,
+            )
+
+    def _check_types(self) -> None:
+        for index, dtype in enumerate(self._flat_structure["output_types"]):
+            if dtype in _UNSUPPORTED:
+                raise _errors.error(
+                    tf.errors.FailedPreconditionError,
+                    f"Unsupported datatype {dtype.name} on index {index} of feed"
+                    " operation. Cast it in the data set's `map`, for example to int32.",
+                )
+
+    @property
+    def _type_spec(self) -> _IPUInfeedQueueSpec:
+        if not self._initialized:
+            raise RuntimeError(
+                "Spec for IPUInfeedQueue can only be created for already initialized"
+                " queues."
+            )
+        return _IPUInfeedQueueSpec(
+            self._id,
+            self._structure,
+            self._flat_structure,
+            self._device_ordinal,
+            self._prefetch_depth,
+            self._optimise_latency,
+        )
+
+    @classmethod
+    def _from_type_spec(cls, spec: _IPUInfeedQueueSpec) -> IPUInfeedQueue:
+        """Another end of the queue that `spec` was taken from."""
+        queue = cls.__new__(cls)
+        for name in _IPUInfeedQueueSpec.__slots__:
+            setattr(queue, name, getattr(spec, name))
+        queue._initialized = queue._dequeued = queue._from_spec = True
+        return queue
+
+
+class _IPUInfeedQueueSpec(type_spec.TypeSpec):
+    """Says which infeed a value is; carries no tensors."""
+
+    __slots__ = (
+        "_device_ordinal",
+        "_flat_structure",
+        "_id",
+        "_optimise_latency",
+        "_prefetch_depth",
+        "_structure",
+    )
+
+    def __init__(
+        self,
+        feed_id: str,
+        feed_structure: Any,
+        feed_flat_structure: Any,
+        feed_device_ordinal: int,
+        feed_prefetch_depth: int,
+        feed_optimise_latency: bool,
+    ) -> None:
+        self._id = feed_id
+        self._structure = feed_structure
+        self._flat_structure = feed_flat_structure
+        self._device_ordinal = feed_device_ordinal
+        self._prefetch_depth = feed_prefetch_depth
+        self._optimise_latency = feed_optimise_latency
+
+    @property
+    def value_type(self) -> Any:
+        return IPUInfeedQueue
+
+    def _serialize(self) -> Any:
+        return (
+            self._id,
+            self._structure,
+            self._flat_structure,
+            self._device_ordinal,
+            self._prefetch_depth,
+            self._optimise_latency,
+        )
+
+    @property
+    def _component_specs(self) -> Any:
+        return ()
+
+    def _to_components(self, value: Any) -> Any:
+        return ()
+
+    def _from_components(self, components: Any) -> Any:
+        return IPUInfeedQueue._from_type_spec(self)
+
+
+class IPUIterator(iterator_ops.OwnedIterator):
+    """An iterator over a data set that only IPU programs can read."""
+
+    def __init__(
+        self,
+        dataset: Any = None,
+        infeed_spec: Any = None,
+        element_spec: Any = None,
+        **queue_options: Any,
+    ) -> None:
+        # Past OwnedIterator, which would make an iterator of its own.
+        super(iterator_ops.OwnedIterator, self).__init__()
+        from_spec = infeed_spec is not None and element_spec is not None
+        from_part = infeed_spec is not None or element_spec is not None
+        if (dataset is None and not from_spec) or (dataset is not None and from_part):
+            raise ValueError(
+                "Either `dataset` or both `infeed_spec` and `element_spec` need to be"
+                " provided."
+            )
+        if dataset is None:
+            self._infeed_queue = infeed_spec._from_components(None)
+        else:
+            self._infeed_queue = IPUInfeedQueue(dataset, **queue_options)
+            _ = self._infeed_queue.initializer
+            element_spec = dataset.element_spec
+        self._element_spec: Any = element_spec
+        self._infeed_spec = self._infeed_queue._type_spec
+        self._flat_output_types = structure.get_flat_tensor_types(element_spec)
+        self._flat_output_shapes = structure.get_flat_tensor_shapes(element_spec)
+
+    def __iter__(self) -> IPUIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return self._next_internal()
+
+    def next(self) -> Any:
+        """The next element."""
+        return self._next_internal()
+
+    def get_next(self) -> Any:
+        """The next element."""
+        return self._next_internal()
+
+    def get_next_as_optional(self) -> Any:
+        """Refused: the device has no optional values."""
+        raise NotImplementedError(
+            "IPU Dataset iterator does not support get_next_as_optional(): loop over"
+            " `tf.range(steps)` and call `next(iterator)`."
+        )
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of an element."""
+        return self._element_spec
+
+    @property
+    def infeed_spec(self) -> Any:
+        """Which infeed this iterator reads."""
+        return self._infeed_spec
+
+    @property
+    def _type_spec(self) -> Any:
+        return _IPUIteratorSpec(self.infeed_spec, self.element_spec)
+
+    def _next_internal(self) -> Any:
+        if tf.executing_eagerly():
+            raise RuntimeError(
+                "Accessing dataset elements is not possible in eager mode inside an"
+                " IPUStrategy: read them inside a `tf.function` that the strategy runs,"
+                " or create the strategy with `enable_dataset_iterators=False`."
+            )
+        return self._infeed_queue._dequeue()
+
+    def _gather_saveables_for_checkpoint(self) -> Any:
+        raise NotImplementedError(
+            "IPU Dataset iterator is not currently saveable: keep it out of the"
+            " checkpoint."
+        )
+
+
+class IPUOwnedIterator(IPUIterator):
+    """An :class:`IPUIterator` whose infeed goes when it goes."""
+
+    @property
+    def _type_spec(self) -> Any:
+        return _IPUOwnedIteratorSpec(self.infeed_spec, self.element_spec)
+
+    def __del__(self) -> None:
+        queue: Any = getattr(self, "_infeed_queue", None)
+        if queue is None or queue._from_spec or not tf.executing_eagerly():
+            return
+        with contextlib.suppress(tf.errors.OpError):
+            tf.raw_ops.DestroyResourceOp(
+                resource=queue._handle, ignore_lookup_error=True
+            )
+
+
+class _IPUIteratorSpec(type_spec.TypeSpec):
+    """Says which infeed an iterator reads; carries no tensors."""
+
+    __slots__ = ("_element_spec", "_infeed_spec")
+
+    def __init__(self, infeed_spec: Any, element_spec: Any) -> None:
+        self._infeed_spec = infeed_spec
+        self._element_spec = element_spec
+
+    @property
+    def value_type(self) -> Any:
+        return IPUIterator
+
+    def _serialize(self) -> Any:
+        return (self._infeed_spec, self._element_spec)
+
+    @property
+    def _component_specs(self) -> Any:
+        return ()
+
+    def _to_components(self, value: Any) -> Any:
+        return ()
+
+    def _from_components(self, components: Any) -> Any:
+        return self.value_type(
+            infeed_spec=self._infeed_spec, element_spec=self._element_spec
+        )
+
+    @classmethod
+    def from_value(cls, value: Any) -> Any:
+        """The spec of an iterator."""
+        return cls(value.infeed_spec, value.element_spec)
+
+
+class _IPUOwnedIteratorSpec(_IPUIteratorSpec):
+    """The same of an iterator that owns its infeed."""
+
+    __slots__ = ()
+
+    @property
+    def value_type(self) -> Any:
+        return IPUOwnedIterator
+
+
+def _check_shapes(shapes: Sequence[Any]) -> None:
+    for shape in shapes:
+        if not shape.is_fully_defined():
+            raise ValueError(
+                f"Output shape {shape} is not fully defined, and programs for the IPU"
+                " have static shapes. If using tf.Dataset.batch, set"
+                " `drop_remainder=True`."
+            )
+
+
+def _checked_prefetch_depth(prefetch_depth: int | None) -> int:
+    depth = prefetch_depth or _DEFAULT_PREFETCH_DEPTH
+    if depth <= 0:
+        raise ValueError(f"prefetch_depth must be greater than zero, but it is {depth}")
+    if depth > _MOST_PREFETCH_DEPTH:
+        raise ValueError(f"prefetch_depth must be less than 256, but it is {depth}")
+    return depth

@@ -1,0 +1,257 @@
+"""Outfeeds: what a program hands to the host while it runs.
+
+An outfeed is one TensorFlow queue per replica, made when a program first enqueues. The
+host can take from it at any time, also while the program runs.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import func_graph, ops
+
+from popple.engine.tensorflow import num_replicas, per_replica
+
+from . import _errors, _feeds, _synthetic
+
+# The host takes when it likes: nothing may wait for it.
+_CAPACITY = 2**31 - 1
+
+
+class IPUOutfeedMode(enum.Enum):
+    """Whether the host gets all that was enqueued, or what came last."""
+
+    ALL = "all"
+    LAST = "get_last"
+
+
+class _Buffers:
+    """The queues of one outfeed in one graph (or eagerly), one per replica."""
+
+    def __init__(self, types: list[Any], shapes: list[Any], count: int) -> None:
+        self.kind = (types, shapes, count)
+        with tf.device("/device:CPU:0"):
+            self.queues: list[Any] = [
+                tf.queue.FIFOQueue(_CAPACITY, types, shapes) for _ in range(count)
+            ]
+
+    def enqueue(self, tensors: list[Any], keep_all: bool) -> Any:
+        """Put the tensors of this replica in."""
+        mine = self.queues[0].queue_ref
+        if len(self.queues) > 1:
+            mine = per_replica([queue.queue_ref for queue in self.queues])
+        dropped = [] if keep_all else [self._emptied(mine)]
+        with tf.control_dependencies(dropped):
+            return tf.raw_ops.QueueEnqueueV2(handle=mine, components=tensors)
+
+    def _emptied(self, handle: Any) -> Any:
+        size = tf.raw_ops.QueueSizeV2(handle=handle)
+        return tf.group(
+            *tf.raw_ops.QueueDequeueManyV2(
+                handle=handle, n=size, component_types=self.kind[0]
+            )
+        )
+
+    def size(self) -> Any:
+        """How many elements every replica has put in."""
+        sizes = [queue.size() for queue in self.queues]
+        return sizes[0] if len(sizes) == 1 else tf.reduce_min(tf.stack(sizes))
+
+    def take(self, number: Any) -> list[Any]:
+        """So many elements: [number, (replicas,) *shape] each."""
+        taken = [_as_list(queue.dequeue_many(number)) for queue in self.queues]
+        if len(taken) == 1:
+            return taken[0]
+        return [tf.stack(parts, axis=1) for parts in zip(*taken, strict=True)]
+
+
+class IPUOutfeedQueue(collections.abc.Iterable):
+    """Takes tensors from a program to the host."""
+
+    def __init__(
+        self,
+        outfeed_mode: IPUOutfeedMode | None = None,
+        device_ordinal: int | None = None,
+        buffer_depth: int = 3,
+        optimise_latency: bool = False,
+        **former: Any,
+    ) -> None:
+        _feeds.accept_former_arguments("IPUOutfeedQueue", former)
+        self._outfeed_mode = outfeed_mode or IPUOutfeedMode.ALL
+        if not isinstance(self._outfeed_mode, IPUOutfeedMode):
+            raise ValueError(
+                "Expected `outfeed_mode` value to be of"
+                " `ipu_outfeed_queue.IPUOutfeedMode` type, but is"
+                f" {type(outfeed_mode)}."
+            )
+        self._device_ordinal = _feeds.checked_ordinal(device_ordinal)
+        if buffer_depth <= 0:
+            raise ValueError("Outfeed buffer depth cannot be less than 1")
+        self._outfeed_all = self._outfeed_mode is IPUOutfeedMode.ALL
+        self._buffer_depth = buffer_depth
+        self._optimise_latency = optimise_latency
+        self._feed_name = _feeds.new_name()
+        self._structure: Any = None
+        self._operations: list[Any] = []
+        self._enqueuing_thread: int | None = None
+        self._enqueuing_graph: Any = None
+        self._buffers: dict[Any, _Buffers] = {}
+
+    def enqueue(self, tensors: Any) -> Any:
+        """Hand a tensor, or a structure of tensors, to the host; the operation."""
+        if self.enqueued:
+            raise ValueError(
+                "An outfeed can only be enqueued once. Enqueue a tuple of everything,"
+                " or use a queue for each."
+            )
+        flat = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(tensors)]
+        self._structure = tf.nest.map_structure(lambda _: None, tensors)
+        self._enqueuing_thread = threading.get_ident()
+        self._enqueuing_graph = ops.get_default_graph()
+        operation = self._enqueue_flat(flat)
+        self._operations.append(operation)
+        return operation
+
+    def _enqueue_flat(self, flat: list[Any]) -> Any:
+        shapes = [tensor.shape for tensor in flat]
+        try:
+            _feeds.check_sizes("outfeed", shapes)
+        except tf.errors.InvalidArgumentError as error:
+            return _errors.failing(tf.errors.InvalidArgumentError, error.message)
+        kind = ([tensor.dtype for tensor in flat], shapes, num_replicas())
+        buffers = self._buffers_of(kind)
+        if _synthetic.outfeeds():
+            return tf.no_op()
+        with tf.device(f"/device:IPU:{self._device_ordinal}"):
+            return buffers.enqueue(flat, self._outfeed_all)
+
+    def _buffers_of(self, kind: Any) -> _Buffers:
+        with tf.init_scope():
+            key = None if tf.executing_eagerly() else ops.get_default_graph()
+            known = self._buffers.get(key)
+            if known is None or known.kind != kind:
+                known = self._buffers[key] = _Buffers(*kind)
+            return known
+
+    @property
+    def enqueued(self) -> bool:
+        """Whether the graph in scope, or a function traced in it, enqueues."""
+        if self._enqueuing_thread is None:
+            return False
+        here = ops.get_default_graph()
+        if threading.get_ident() != self._enqueuing_thread:
+            here = self._enqueuing_graph
+        return any(here in _with_outer(op.graph) for op in self._operations)
+
+    def dequeue(self, wait_for_completion: bool = False) -> Any:
+        """What was enqueued since the last call.
+
+        All of it along a new first dimension, or only the last; with several replicas
+        the next dimension counts them.
+        """
+        del wait_for_completion  # a run here ends before its call returns
+        eager = tf.executing_eagerly()
+        if not self.enqueued:
+            if eager and threading.get_ident() != self._enqueuing_thread:
+                return []
+            raise ValueError(
+                "Trying to dequeue an outfeed which has not been enqueued: run, or"
+                " build, the program that enqueues first."
+            )
+        buffers = self._buffers[None if eager else ops.get_default_graph()]
+        with tf.device("/device:CPU:0"):
+            flat = self._take(buffers)
+        return tf.nest.pack_sequence_as(self._structure, flat)
+
+    def _take(self, buffers: _Buffers) -> list[Any]:
+        size = buffers.size()
+        if self._outfeed_all:
+            return buffers.take(size)
+        checked = _errors.failing_if(
+            tf.equal(size, 0),
+            tf.errors.FailedPreconditionError,
+            "Trying to get the last value from an outfeed queue, but nothing was"
+            " enqueued since it was last read. Run the program first.",
+        )
+        with tf.control_dependencies([checked] if checked is not None else []):
+            return [tensor[-1] for tensor in buffers.take(tf.identity(size))]
+
+    @property
+    def deleter(self) -> Any:
+        """Drops what is left in the queue; in graphs, an operation."""
+        key = None if tf.executing_eagerly() else ops.get_default_graph()
+        if key not in self._buffers:
+            return tf.no_op()
+        buffers = self._buffers[key]
+        return tf.group(*buffers.take(buffers.size()))
+
+    def __iter__(self) -> IPUOutfeedQueueIterator:
+        if not tf.executing_eagerly():
+            raise RuntimeError(
+                "IPUOutfeedQueue can only be iterated over in eager mode; in a graph,"
+                " use `dequeue()`."
+            )
+        if not self._outfeed_all:
+            raise RuntimeError(
+                "IPUOutfeedQueue can only be iterated over if the `outfeed_mode` is set"
+                " to 'IPUOutfeedMode.ALL'."
+            )
+        return IPUOutfeedQueueIterator(self)
+
+
+class IPUOutfeedQueueIterator(Iterator[Any]):
+    """Goes through what is in an outfeed, element by element."""
+
+    def __init__(self, outfeed_queue: IPUOutfeedQueue) -> None:
+        self._outfeed_queue = outfeed_queue
+        self._waiting: collections.deque[Any] = collections.deque()
+
+    def __iter__(self) -> IPUOutfeedQueueIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._waiting:
+            self._fetch()
+        if not self._waiting:
+            raise StopIteration
+        return self._waiting.popleft()
+
+    def _fetch(self) -> None:
+        results = self._outfeed_queue.dequeue()
+        flat = tf.nest.flatten(results)
+        for index in range(len(flat[0]) if flat else 0):
+            element = [tensor[index] for tensor in flat]
+            self._waiting.append(tf.nest.pack_sequence_as(results, element))
+
+
+class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
+    """An outfeed that goes, with what is left in it, when nothing refers to it."""
+
+    def __init__(
+        self,
+        outfeed_mode: IPUOutfeedMode | None = None,
+        device_ordinal: int | None = None,
+    ) -> None:
+        if not tf.executing_eagerly():
+            raise RuntimeError(
+                "ScopedIPUOutfeedQueue can only be created in eager mode; in a graph,"
+                " use IPUOutfeedQueue."
+            )
+        super().__init__(outfeed_mode, device_ordinal)
+
+
+def _as_list(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def _with_outer(graph: Any) -> Iterator[Any]:
+    """A graph and the graphs that it was traced in."""
+    yield graph
+    while isinstance(graph, func_graph.FuncGraph):
+        graph = graph.outer_graph
+        yield graph

@@ -1,0 +1,193 @@
+"""IPUStrategy: the scope in which variables and Keras models belong to an IPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.distribute import (
+    device_util,
+    distribute_lib,
+    input_lib,
+    reduce_util,
+)
+from tensorflow.python.eager.polymorphic_function import (
+    concrete_function,
+    polymorphic_function,
+)
+from tensorflow.python.framework import device as tf_device
+from tensorflow.python.trackable import base as trackable
+
+from . import _programs, keras_extensions
+from .ops import cross_replica_ops
+
+
+class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions):
+    """Puts variables and Keras models made in its scope on the IPUs of one device.
+
+    `run` executes a `tf.function` as an IPU program. The strategy counts one replica:
+    replication happens inside the program.
+    """
+
+    def __init__(
+        self,
+        ipu_device: str = "/device:IPU:0",
+        cpu_device: str = "/device:CPU:0",
+        enable_dataset_iterators: bool = True,
+        enable_keras_extensions: bool = True,
+    ) -> None:
+        super().__init__(IPUExtendedV1(self, ipu_device, cpu_device))
+        keras_extensions.KerasExtensions.__init__(
+            self, enable_dataset_iterators, enable_keras_extensions
+        )
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any:
+        """Run `fn` on the device; what it returns, from one replica."""
+        if tf.executing_eagerly() and not _is_traceable(fn):
+            raise ValueError(
+                f"{type(self).__name__}.run(fn, ...) does not support eager execution:"
+                " make `fn` a tf.function, or call `run` inside one."
+            )
+        return super().run(fn, args, kwargs, options)
+
+    def experimental_run_v2(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: an older name of `run`."""
+        raise RuntimeError("`experimental_run_v2` has been deleted. Use `run` instead.")
+
+    @property
+    def _device_ordinal(self) -> int:
+        device = tf_device.DeviceSpec.from_string(self.extended.non_slot_devices(None))
+        return device.device_index or 0
+
+    @property
+    def supports_loss_scaling(self) -> bool:
+        """Whether Keras may scale losses under this strategy."""
+        return True
+
+
+IPUStrategy = IPUStrategyV1
+
+
+class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
+    """What TensorFlow asks of a strategy."""
+
+    def __init__(
+        self, container_strategy: Any, ipu_device: str, cpu_device: str
+    ) -> None:
+        super().__init__(container_strategy)
+        self._ipu_device = ipu_device
+        self._cpu_device = cpu_device
+        self._input_workers = input_lib.InputWorkers([("", [cpu_device])])
+
+    def _create_variable(self, next_creator: Any, *args: Any, **kwargs: Any) -> Any:
+        given = kwargs["initial_value"]
+        kwargs["initial_value"] = lambda: self._initial_value(
+            given, kwargs.get("dtype")
+        )
+        with tf.device(self._ipu_device):
+            return next_creator(*args, **kwargs)
+
+    def _initial_value(self, value: Any, dtype: Any) -> Any:
+        """A variable's first value, made on the host."""
+        with tf.device(self._cpu_device):
+            value = value() if callable(value) else value
+            if isinstance(value, trackable.CheckpointInitialValue):
+                value = value.wrapped_value
+            return tf.convert_to_tensor(value, dtype=dtype)
+
+    def _call_for_each_replica(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        ordinal = self._container_strategy()._device_ordinal
+        context = distribute_lib.ReplicaContext(
+            self._container_strategy(), replica_id_in_sync_group=0
+        )
+        with context, tf.device(self._ipu_device):
+            return _programs.run_function(fn, args, kwargs, ordinal)
+
+    def _reduce_to(
+        self, reduce_op: Any, value: Any, destinations: Any, options: Any
+    ) -> Any:
+        if not _is_on_ipu():
+            return value
+        if reduce_op == reduce_util.ReduceOp.SUM:
+            return cross_replica_ops.cross_replica_sum(value)
+        if reduce_op == reduce_util.ReduceOp.MEAN:
+            return cross_replica_ops.cross_replica_mean(value)
+        raise ValueError(f"Unsupported reduce op: {reduce_op}. Use SUM or MEAN.")
+
+    def _update(self, var: Any, fn: Any, args: Any, kwargs: Any, group: bool) -> Any:
+        return self._update_non_slot(var, fn, (var, *args), kwargs, group)
+
+    def _update_non_slot(
+        self, colocate_with: Any, fn: Any, args: Any, kwargs: Any, group: bool
+    ) -> Any:
+        with distribute_lib.UpdateContext(colocate_with):
+            result = fn(*args, **kwargs)
+        return result if group else tf.nest.map_structure(self._local_results, result)
+
+    def _local_results(self, distributed_value: Any) -> tuple[Any, ...]:
+        return (distributed_value,)
+
+    def value_container(self, value: Any) -> Any:
+        """The container of a value: itself, as there is one of each."""
+        return value
+
+    def non_slot_devices(self, var_list: Any) -> str:
+        """Where variables that are not slots live."""
+        return self._ipu_device
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
+        """Make variables where another one is."""
+        return tf.compat.v1.colocate_with(colocate_with_variable)
+
+    def variable_created_in_scope(self, v: Any) -> bool:
+        """Whether a variable was made in this strategy's scope."""
+        return v._distribute_strategy in (self._container_strategy(), None)
+
+    def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
+        # The raw one: a program reads it through an infeed.
+        return dataset
+
+    def _distribute_datasets_from_function(self, dataset_fn: Any, options: Any) -> Any:
+        return dataset_fn(distribute_lib.InputContext())
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        return (self._ipu_device,)
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        return (self._ipu_device,)
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return 1
+
+    def _get_local_replica_id(self, replica_id_in_sync_group: int) -> int:
+        return replica_id_in_sync_group
+
+    def _in_multi_worker_mode(self) -> bool:
+        return False
+
+    def _global_batch_size(self) -> bool:
+        return True
+
+
+def _is_traceable(function: Any) -> bool:
+    return isinstance(
+        function,
+        polymorphic_function.Function | concrete_function.ConcreteFunction,
+    )
+
+
+def _is_on_ipu() -> bool:
+    device = tf_device.DeviceSpec.from_string(device_util.current())
+    return device.device_type == "IPU"

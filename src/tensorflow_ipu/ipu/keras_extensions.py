@@ -1,0 +1,112 @@
+"""How Keras models made in a strategy's scope get their IPU methods.
+
+`keras.ipu` registers which extension belongs to which class of model; a strategy gives
+an instance the class that has both.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+Key = tuple[type, type]
+
+
+class _Extensions:
+    """The extensions every strategy knows: (class, extension class) -> extension."""
+
+    def __init__(self) -> None:
+        self._extensions: OrderedDict[Key, type] = OrderedDict()
+
+    def _register_extension(
+        self, class_type: type, extension_type: type, extension: type
+    ) -> None:
+        self._extensions[class_type, extension_type] = extension
+
+    def _delete_extension(self, class_type: type, extension_type: type) -> None:
+        self._extensions.pop((class_type, extension_type), None)
+
+    def _get_extension(self, class_type: type, extension_type: type) -> type | None:
+        return self._extensions.get((class_type, extension_type))
+
+    def __iter__(self) -> Iterator[tuple[Key, type]]:
+        return iter(list(self._extensions.items()))
+
+
+_extensions_manager = _Extensions()
+
+
+class KerasExtensions:
+    """The part of a strategy that extends Keras."""
+
+    _enable_legacy_iterators = True
+
+    def __init__(
+        self,
+        enable_dataset_iterators: bool = True,
+        enable_keras_extensions: bool = True,
+    ) -> None:
+        self._enable_iterators = enable_dataset_iterators
+        self._enable_keras_extensions = enable_keras_extensions
+        self._keras_extensions: OrderedDict[Key, type] = OrderedDict()
+
+    def _enable_dataset_iterators(self) -> bool:
+        return tf.executing_eagerly() and self._enable_iterators
+
+    def _create_dataset_iterator(self, dataset: Any) -> Any:
+        from . import ipu_infeed_queue
+
+        return ipu_infeed_queue.IPUOwnedIterator(dataset=dataset)
+
+    def _register_keras_extension(
+        self, class_type: type, extension_type: type, extension: type
+    ) -> None:
+        self._keras_extensions[class_type, extension_type] = extension
+
+    def _delete_keras_extension(self, class_type: type, extension_type: type) -> None:
+        self._keras_extensions.pop((class_type, extension_type), None)
+
+    def _get_keras_extension(
+        self, class_type: type, extension_type: type
+    ) -> type | None:
+        own = self._keras_extensions.get((class_type, extension_type))
+        return own or _extensions_manager._get_extension(class_type, extension_type)
+
+    def _patch_keras_extension(self, instance: Any) -> None:
+        """Give an instance the extension of its class, once."""
+        if not self._enable_keras_extensions:
+            return
+        for (class_type, extension_type), extension in self._all_extensions():
+            if isinstance(instance, class_type):
+                self._extend(instance, extension_type, extension)
+                return
+
+    def _all_extensions(self) -> Iterator[tuple[Key, type]]:
+        yield from self._keras_extensions.items()
+        for key, extension in _extensions_manager:
+            if key not in self._keras_extensions:
+                yield key, extension
+
+    @staticmethod
+    def _extend(instance: Any, extension_type: type, extension: Any) -> None:
+        if isinstance(instance, extension_type):
+            if not isinstance(instance, extension):
+                raise RuntimeError(
+                    "KerasExtension patching failed - already patched with a different"
+                    " extension. Create the model in the scope of one strategy only."
+                )
+            return
+        original: Any = type(instance)
+
+        def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
+            original.__init__(self, *args, **kwargs)
+            extension.__init__(self)
+
+        instance.__class__ = type(
+            original.__name__, (original, extension), {"__init__": initialise}
+        )
+        instance.__original_class__ = original
+        extension.__init__(instance)

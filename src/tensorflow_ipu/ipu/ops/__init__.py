@@ -1,0 +1,1 @@
+"""The operations of `tensorflow.python.ipu`, one module per subject."""

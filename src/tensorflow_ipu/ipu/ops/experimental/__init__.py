@@ -1,0 +1,1 @@
+"""Operations whose names may still change."""

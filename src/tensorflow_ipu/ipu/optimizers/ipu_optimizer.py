@@ -1,0 +1,64 @@
+"""The base of optimisers that wrap another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.training import optimizer
+
+
+class IpuOptimizer(optimizer.Optimizer):
+    """An optimiser that leaves everything to the optimiser it wraps.
+
+    Subclasses change what they are about: the gradients on their way, or when they are
+    applied.
+    """
+
+    def __init__(self, opt: Any, name: str | None = None) -> None:
+        if not isinstance(opt, optimizer.Optimizer):
+            raise TypeError(
+                f"{type(self).__name__} expects a tf.compat.v1.train.Optimizer to wrap;"
+                f" it got {type(opt).__name__}."
+            )
+        super().__init__(False, name=name or type(self).__name__)
+        self._opt = opt
+
+    def get_name(self) -> str:
+        """The name of the wrapped optimiser."""
+        return self._opt.get_name()
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """A slot variable of the wrapped optimiser."""
+        return self._opt.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
+        """The names of the wrapped optimiser's slots."""
+        return self._opt.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> list[Any]:
+        """The variables of the wrapped optimiser."""
+        return self._opt.variables()
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
+    ) -> Any:
+        """The operation that applies gradients to variables."""
+        return self._opt.apply_gradients(grads_and_vars, global_step, name)
+
+    def compute_gradients(
+        self, loss: Any, var_list: Any = None, **kwargs: Any
+    ) -> list[tuple[Any, Any]]:
+        """Pairs of gradient and variable."""
+        return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
+
+    def _apply_dense(self, grad: Any, var: Any) -> Any:
+        return self._opt._apply_dense(grad, var)
+
+    def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
+        return self._opt._resource_apply_dense(grad, handle)
+
+    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+        return self._opt._apply_sparse(grad, var)
+
+    def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
+        return self._opt._resource_apply_sparse(grad, handle, indices)

@@ -1,0 +1,34 @@
+"""An optimiser for models spread over several IPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from .. import sharding
+from .ipu_optimizer import IpuOptimizer
+
+
+class ShardedOptimizer(IpuOptimizer):
+    """Puts gradients and updates on the IPU of what they belong to."""
+
+    def __init__(self, optimizer: Any) -> None:
+        super().__init__(optimizer, name="ShardedOptimizer")
+
+    def compute_gradients(
+        self, loss: Any, var_list: Any = None, **kwargs: Any
+    ) -> list[tuple[Any, Any]]:
+        """Pairs of gradient and variable, on the IPUs of the forward operations."""
+        kwargs["colocate_gradients_with_ops"] = True
+        found = self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
+        sharding.propagate_sharding(tf.compat.v1.get_default_graph())
+        return found
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
+    ) -> Any:
+        """The operation that applies the gradients, each where its variable is."""
+        applied = self._opt.apply_gradients(grads_and_vars, global_step, name)
+        sharding.propagate_sharding(tf.compat.v1.get_default_graph())
+        return applied

@@ -1,0 +1,128 @@
+"""Where Keras tells `keras.ipu` what it does: everything changed inside Keras.
+
+`apply()` runs once, when `keras.ipu` is imported. Each change is one small function
+that says why it must be; models made outside an `IPUStrategy` behave as before.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.util import tf_decorator
+from tf_keras.src.engine import base_layer, functional, node, sequential, training
+from tf_keras.src.saving.legacy.saved_model import load as saved_model_load
+
+from . import _tags
+from .extensions._extension import KerasExtension
+from .extensions.pipeline_stage_assignment import mark_with_stage
+
+__all__ = ["apply"]
+
+_APPLIED = "_popple_hooks"
+
+
+def apply() -> None:
+    """Change Keras; a second call finds nothing left to do."""
+    if hasattr(base_layer.Layer, _APPLIED):
+        return
+    setattr(base_layer.Layer, _APPLIED, True)
+    _after(base_layer.Layer, "__init__", _extend_and_mark)
+    _after(node.Node, "__init__", mark_with_stage)
+    _tag_calls()
+    for cls in (training.Model, sequential.Sequential):
+        _restore_options_from_config(cls)
+    _restore_options_from_saved_model()
+
+
+def _after(cls: type, name: str, then: Callable[[Any], None]) -> None:
+    original = getattr(cls, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        then(self)
+
+    # Keras reads the signatures of constructors.
+    setattr(cls, name, tf_decorator.make_decorator(original, method))
+
+
+def _extend_and_mark(layer: Any) -> None:
+    # A model gets its methods when it is made, and the class it was made with may
+    # still change before Layer's own constructor runs, in no other place.
+    extend = getattr(tf.distribute.get_strategy(), "_patch_keras_extension", None)
+    if extend is not None:
+        extend(layer)
+    mark_with_stage(layer)
+
+
+def _tag_calls() -> None:
+    # Only the call of a layer knows which operations belong to it.
+    original = base_layer.Layer.__call__
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _tags.call_tagged(self, lambda: original(self, *args, **kwargs))
+
+    base_layer.Layer.__call__ = call
+
+
+def _restore_options_from_config(cls: Any) -> None:
+    # The class a model is restored with is Keras' own or the user's: its method runs
+    # before there is a model that could know better.
+    original = cls.from_config.__func__
+
+    def from_config(
+        cls: Any, config: Any, custom_objects: dict[str, Any] | None = None
+    ) -> Any:
+        if _is_extended_subclass(cls):
+            model = _new_instance(cls)
+        else:
+            model = original(cls, config, custom_objects)
+        _restore_options(model, config)
+        return model
+
+    cls.from_config = classmethod(from_config)
+
+
+def _is_extended_subclass(cls: Any) -> bool:
+    """Whether `cls` is a user's subclass of `Model` that the strategy extends."""
+    strategy = tf.distribute.get_strategy()
+    if not getattr(strategy, "_enable_keras_extensions", False):
+        return False
+    return cls is not training.Model and not issubclass(cls, functional.Functional)
+
+
+def _new_instance(cls: Any) -> Any:
+    try:
+        return cls()
+    except TypeError as error:
+        raise NotImplementedError(
+            f"A model of class {cls.__name__} cannot be made again without the "
+            "arguments of its constructor. Subclassed models which require parameters "
+            "in their constructors must override the `from_config` function to be "
+            "saved and loaded."
+        ) from error
+
+
+def _restore_options_from_saved_model() -> None:
+    # A SavedModel is put together from its layers, past `from_config`.
+    original = saved_model_load.load
+
+    @functools.wraps(original)
+    def load(*args: Any, **kwargs: Any) -> Any:
+        model = original(*args, **kwargs)
+        metadata = getattr(model, "_serialized_attributes", {}).get("metadata", {})
+        config = metadata.get("model_config", {}).get("config", {})
+        _restore_options(model, config)
+        return model
+
+    saved_model_load.load = load
+
+
+def _restore_options(model: Any, config: Any) -> None:
+    if isinstance(model, KerasExtension) and isinstance(config, dict):
+        restore = getattr(model, "_deserialize_from_config_delegate", None)
+        if restore is not None:
+            restore(config)

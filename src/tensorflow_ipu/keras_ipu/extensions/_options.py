@@ -1,0 +1,272 @@
+"""What the `set_..._options` methods of an extended model set.
+
+In: the arguments of those methods. Out: one frozen :class:`Options` value, checked, and
+its form in a saved model's configuration (arguments that are merely handed on to the
+pipeline or the accumulating optimiser have none: they need not be serialisable).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from tensorflow.python.ipu import gradient_accumulation
+
+__all__ = ["Options", "ReplicatedMetricReductionMethod"]
+
+Reduction = gradient_accumulation.GradientAccumulationReductionMethod
+
+
+class ReplicatedMetricReductionMethod(enum.Enum):
+    """What is returned for a metric of which every replica has its own value.
+
+    * NONE: the value of the last replica.
+    * LIST: the values of all replicas; the progress bar shows their mean.
+    * SUM: the sum over the replicas.
+    * MEAN: the mean over the replicas.
+    """
+
+    NONE = 1
+    LIST = 2
+    SUM = 3
+    MEAN = 4
+
+    @classmethod
+    def parse(
+        cls, value: ReplicatedMetricReductionMethod | str
+    ) -> ReplicatedMetricReductionMethod:
+        """The member that a name, in any case, or a member stands for."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str) and value.upper() in cls.__members__:
+            return cls[value.upper()]
+        raise ValueError(
+            f"Cannot parse {value} as a ReplicatedMetricReductionMethod. Choose one "
+            f"of {', '.join(cls.__members__)}."
+        )
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a model is trained, evaluated and run on the device."""
+
+    gradient_accumulation_steps_per_replica: int | None = None
+    gradient_accumulation_reduction_method: Reduction = Reduction.SUM
+    gradient_accumulation_optimizer_kwargs: Mapping[str, Any] = field(
+        default_factory=dict
+    )
+    use_v2_gradient_accumulation_optimizer: bool = False
+    pipelining_gradient_accumulation_steps_per_replica: int | None = None
+    pipelining_device_mapping: list[int] | None = None
+    pipelining_accumulate_outfeed: bool | None = None
+    pipelining_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    replicated_metric_reduction_method: ReplicatedMetricReductionMethod = (
+        ReplicatedMetricReductionMethod.NONE
+    )
+    asynchronous_callbacks: bool = False
+    infeed_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    outfeed_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_accumulation(
+        self, steps: int | None, method: Any, use_v2: bool, kwargs: Mapping[str, Any]
+    ) -> Options:
+        """Options changed by `set_gradient_accumulation_options`."""
+        _check_steps(steps)
+        where = "gradient_accumulation_optimizer_kwargs"
+        _refuse(
+            kwargs,
+            ["opt"],
+            where,
+            "The optimizer that the model was compiled with is used.",
+        )
+        _refuse(
+            kwargs,
+            ["num_mini_batches"],
+            where,
+            "Set the `gradient_accumulation_steps_per_replica` argument to "
+            "`set_gradient_accumulation_options` instead.",
+        )
+        _refuse_normalize(kwargs)
+        return replace(
+            self,
+            gradient_accumulation_steps_per_replica=_or(
+                steps, self.gradient_accumulation_steps_per_replica
+            ),
+            gradient_accumulation_reduction_method=Reduction.parse(method),
+            gradient_accumulation_optimizer_kwargs=dict(kwargs),
+            use_v2_gradient_accumulation_optimizer=use_v2,
+        )
+
+    def with_pipelining(
+        self,
+        steps: int | None,
+        device_mapping: list[int] | None,
+        accumulate_outfeed: bool | None,
+        method: Any,
+        kwargs: Mapping[str, Any],
+    ) -> Options:
+        """Options changed by `set_pipelining_options`."""
+        _check_steps(steps)
+        _check_device_mapping(device_mapping)
+        _check_pipelining_kwargs(kwargs)
+        return replace(
+            self,
+            pipelining_gradient_accumulation_steps_per_replica=_or(
+                steps, self.pipelining_gradient_accumulation_steps_per_replica
+            ),
+            pipelining_device_mapping=_or(
+                device_mapping, self.pipelining_device_mapping
+            ),
+            pipelining_accumulate_outfeed=_or(
+                accumulate_outfeed, self.pipelining_accumulate_outfeed
+            ),
+            gradient_accumulation_reduction_method=Reduction.parse(method),
+            # Captured gradients serve loss scaling, which wants them step by step.
+            pipelining_kwargs={
+                "gradient_accumulation_for_captured_grads": False,
+                **kwargs,
+            },
+        )
+
+    def with_callbacks(self, asynchronous: bool) -> Options:
+        """Options changed by `set_asynchronous_callbacks`."""
+        return replace(self, asynchronous_callbacks=asynchronous)
+
+    def with_replication(
+        self, method: ReplicatedMetricReductionMethod | str
+    ) -> Options:
+        """Options changed by `set_replication_options`."""
+        return replace(
+            self,
+            replicated_metric_reduction_method=ReplicatedMetricReductionMethod.parse(
+                method
+            ),
+        )
+
+    def with_infeed(self, kwargs: Mapping[str, Any]) -> Options:
+        """Options changed by `set_infeed_queue_options`."""
+        _refuse(
+            kwargs,
+            ["dataset", "infeed_spec", "element_spec"],
+            "kwargs",
+            "This argument is automatically set by Keras.",
+        )
+        return replace(self, infeed_kwargs=dict(kwargs))
+
+    def with_outfeed(self, kwargs: Mapping[str, Any]) -> Options:
+        """Options changed by `set_outfeed_queue_options`."""
+        _refuse(
+            kwargs,
+            ["outfeed_mode", "device_ordinal"],
+            "kwargs",
+            "This argument is not compatible with Keras.",
+        )
+        return replace(self, outfeed_kwargs=dict(kwargs))
+
+    def to_config(self) -> dict[str, Any]:
+        """The options that a saved model keeps, as plain values."""
+        return {name: _plain(getattr(self, name)) for name in _SAVED}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Options:
+        """The options kept in a saved model's configuration."""
+        default = cls()
+        return replace(
+            default,
+            **{
+                name: _revived(config[name], getattr(default, name))
+                for name in _SAVED
+                if name in config
+            },
+        )
+
+
+_HANDED_ON = {
+    "gradient_accumulation_optimizer_kwargs",
+    "pipelining_kwargs",
+    "use_v2_gradient_accumulation_optimizer",
+}
+_SAVED = [each.name for each in fields(Options) if each.name not in _HANDED_ON]
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, enum.Enum) else value
+
+
+def _revived(value: Any, default: Any) -> Any:
+    return type(default)(value) if isinstance(default, enum.Enum) else value
+
+
+def _or(value: Any, otherwise: Any) -> Any:
+    return otherwise if value is None else value
+
+
+def _check_steps(steps: Any) -> None:
+    if steps is not None and (not isinstance(steps, int) or steps < 1):
+        raise ValueError(
+            "Expected `gradient_accumulation_steps_per_replica` to be a positive "
+            f"integer, but got {steps} instead."
+        )
+
+
+def _check_device_mapping(mapping: Any) -> None:
+    if mapping is None:
+        return
+    if not isinstance(mapping, list) or not all(isinstance(x, int) for x in mapping):
+        raise ValueError(
+            "Expected `device_mapping` to be a list of integers, one per pipeline "
+            f"stage, but got {mapping}."
+        )
+
+
+def _check_pipelining_kwargs(kwargs: Mapping[str, Any]) -> None:
+    where = "pipelining_kwargs"
+    for key, argument in (
+        ("gradient_accumulation_count", "gradient_accumulation_steps_per_replica"),
+        ("device_mapping", "device_mapping"),
+        ("accumulate_outfeed", "accumulate_outfeed"),
+    ):
+        _refuse(
+            kwargs,
+            [key],
+            where,
+            f"Set the `{argument}` argument to `set_pipelining_options` instead.",
+        )
+    _refuse(
+        kwargs,
+        [
+            "computational_stages",
+            "repeat_count",
+            "inputs",
+            "infeed_queue",
+            "outfeed_queue",
+            "optimizer_function",
+        ],
+        where,
+        "This argument is automatically set by Keras.",
+    )
+    _refuse(
+        kwargs,
+        ["outfeed_loss", "outfeed_mask", "batch_serialization_iterations"],
+        where,
+        "This argument is not compatible with Keras.",
+    )
+    _refuse_normalize(kwargs)
+
+
+def _refuse_normalize(kwargs: Mapping[str, Any]) -> None:
+    if "experimental_normalize_gradients" in kwargs:
+        raise ValueError(
+            "`experimental_normalize_gradients` is gone: set "
+            "`gradient_accumulation_reduction_method` to 'mean' instead."
+        )
+
+
+def _refuse(
+    kwargs: Mapping[str, Any], keys: Iterable[str], where: str, why: str
+) -> None:
+    for key in keys:
+        if key in kwargs:
+            raise ValueError(f"Found `{key}` key in `{where}`. {why}")

@@ -1,0 +1,212 @@
+"""The programs that run on the device: loops of training, test or prediction steps.
+
+In: a model and a :class:`Run` that says what its program is to do. Out: a `tf.function`
+of an infeed. It returns what the steps gave, or puts it into an outfeed step by step
+(:attr:`Run.streams`): where the host wants every step, not only the last.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ipu import gradient_accumulation, loops
+from tensorflow.python.ipu.eager import backprop
+from tf_keras.src.engine import data_adapter
+
+from popple.engine.tensorflow import all_gather
+
+from .. import _tags
+from . import _gradients
+from ._options import ReplicatedMetricReductionMethod
+
+__all__ = [
+    "Mode",
+    "Run",
+    "expand_1d",
+    "make_program",
+    "over_replicas",
+    "reset_metrics_of_all_replicas",
+]
+
+Reduction = gradient_accumulation.GradientAccumulationReductionMethod
+Emit = Callable[[Any], None]
+
+
+class Mode(enum.Enum):
+    """What a model is asked to do."""
+
+    FIT = "train"
+    EVALUATE = "test"
+    PREDICT = "predict"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution: what is done, how often, by how many; and how results return."""
+
+    mode: Mode
+    num_steps: int
+    accumulation_steps: int
+    num_replicas: int
+    streams: bool
+
+
+def make_program(model: Any, run: Run, outfeed: Any) -> Any:
+    """The program of a model that is not pipelined."""
+    steps = {
+        Mode.FIT: _train,
+        Mode.EVALUATE: _evaluate,
+        Mode.PREDICT: _predict,
+    }[run.mode]
+
+    def program(iterator: Any, starts: Any = None) -> Any:
+        def emit(results: Any) -> None:
+            if run.streams:
+                outfeed.enqueue(over_replicas(model, run, results))
+
+        with _tags.tagging():
+            reset_metrics_of_all_replicas(model, starts)
+            results = steps(model, run, iterator, emit)
+            _counter(model, run.mode).assign_add(run.num_steps)
+        if run.streams:
+            return None
+        return over_replicas(model, run, results, last=run.mode is not Mode.PREDICT)
+
+    return tf.function(program)
+
+
+def _train(model: Any, run: Run, iterator: Any, emit: Emit) -> Any:
+    update = _update if run.accumulation_steps == 1 else _accumulate_and_update
+    num_updates = run.num_steps // run.accumulation_steps
+    _repeat(num_updates, lambda: update(model, run, iterator, emit))
+    return model.get_metrics_result()
+
+
+def _update(model: Any, run: Run, iterator: Any, emit: Emit) -> None:
+    with backprop.GradientCaptureContext() as capture:
+        gradients = _step_gradients(model, iterator, emit)
+        captured = capture.captured_gradients
+        _gradients.apply_gradients(model.optimizer, gradients, captured)
+
+
+def _accumulate_and_update(model: Any, run: Run, iterator: Any, emit: Emit) -> None:
+    optimizer, options = model.optimizer, model._ipu_options
+    prepare = getattr(optimizer, "_prepare_for_accumulation", None)
+
+    def step() -> list[Any]:
+        with backprop.GradientCaptureContext() as capture:
+            gradients = _step_gradients(model, iterator, emit)
+            if prepare is not None:
+                gradients = prepare(gradients, capture.captured_gradients)
+        return [gradient for gradient, _ in gradients]
+
+    gradients = _gradients.accumulated(
+        step,
+        model.trainable_variables,
+        run.accumulation_steps,
+        options.gradient_accumulation_reduction_method,
+        options.gradient_accumulation_optimizer_kwargs.get("dtype"),
+    )
+    if prepare is not None:
+        optimizer = optimizer._accumulated()
+    _gradients.apply_gradients(optimizer, gradients)
+
+
+def _step_gradients(model: Any, iterator: Any, emit: Emit) -> list[tuple[Any, Any]]:
+    """Take a batch forward and backward; the gradients with their variables."""
+    data = expand_1d(next(iterator))
+    x, y, sample_weight = data_adapter.unpack_x_y_sample_weight(data)
+    with _tags.phase("forward"):
+        predictions = model(x, training=True)
+        loss = model.compute_loss(x, y, predictions, sample_weight)
+        model._validate_target_and_loss(y, loss)
+        emit(model.compute_metrics(x, y, predictions, sample_weight))
+    variables = model.trainable_variables
+    return _gradients.compute_gradients(model.optimizer, loss, variables)
+
+
+def _evaluate(model: Any, run: Run, iterator: Any, emit: Emit) -> Any:
+    def step() -> None:
+        data = next(iterator)
+        with _tags.phase("forward"):
+            given = data if model._overrides("test_step") else expand_1d(data)
+            emit(model.test_step(given))
+
+    _repeat(run.num_steps, step)
+    return None if run.streams else model.get_metrics_result()
+
+
+def _predict(model: Any, run: Run, iterator: Any, emit: Emit) -> Any:
+    outputs: list[Any] = []
+
+    def step() -> None:
+        data = next(iterator)
+        with _tags.phase("forward"):
+            given = data if model._overrides("predict_step") else expand_1d(data)
+            outputs.append(model.predict_step(given))
+            emit(outputs[-1])
+
+    _repeat(run.num_steps, step)
+    return outputs[-1]
+
+
+def _repeat(times: int, body: Callable[[], None]) -> None:
+    if times == 1:
+        body()
+    else:
+        loops.repeat(times, lambda: body() or [])
+
+
+def _counter(model: Any, mode: Mode) -> Any:
+    return getattr(model, f"_{mode.value}_counter")
+
+
+def expand_1d(data: Any) -> Any:
+    """Batches of single numbers as columns, the way layers want them."""
+
+    def expand(tensor: Any) -> Any:
+        is_column = isinstance(tensor, tf.Tensor) and tensor.shape.rank == 1
+        return tf.expand_dims(tensor, axis=-1) if is_column else tensor
+
+    return tf.nest.map_structure(expand, data)
+
+
+def reset_metrics_of_all_replicas(model: Any, starts: Any) -> None:
+    """At the start of an epoch, forget what the replicas' own metrics hold.
+
+    The host resets the metrics of the first replica only. `starts` is None where there
+    is no other.
+    """
+    if starts is None:
+        return
+
+    def reset() -> Any:
+        model.reset_metrics()
+        return tf.no_op()
+
+    tf.cond(starts, reset, tf.no_op)
+
+
+def over_replicas(model: Any, run: Run, results: Any, last: bool = False) -> Any:
+    """Metrics reduced over the replicas as the model's options say.
+
+    Without a reduction every replica keeps its own, or all get those of the `last`.
+    """
+    method = model._ipu_options.replicated_metric_reduction_method
+    unreduced = method is ReplicatedMetricReductionMethod.NONE and not last
+    if run.num_replicas == 1 or run.mode is Mode.PREDICT or unreduced:
+        return results
+    reduce = _REDUCTIONS[method]
+    return tf.nest.map_structure(lambda each: reduce(all_gather(each)), results)
+
+
+_REDUCTIONS: dict[ReplicatedMetricReductionMethod, Callable[[Any], Any]] = {
+    ReplicatedMetricReductionMethod.NONE: lambda values: values[-1],
+    ReplicatedMetricReductionMethod.LIST: lambda values: values,
+    ReplicatedMetricReductionMethod.SUM: lambda values: tf.reduce_sum(values, 0),
+    ReplicatedMetricReductionMethod.MEAN: lambda values: tf.reduce_mean(values, 0),
+}

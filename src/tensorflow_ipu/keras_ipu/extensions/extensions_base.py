@@ -1,0 +1,332 @@
+"""What all models made in the scope of an `IPUStrategy` have in common.
+
+:class:`KerasExtensionBase` adds the options, the loops of `fit`, `evaluate` and
+`predict`, and the state between them: feeds and traced programs. The classes for
+functional, sequential and subclassed models add how their layers are put in stages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import device as tf_device
+from tensorflow.python.ipu import utils
+from tensorflow.python.platform import tf_logging as logging
+from tf_keras.src.engine import training
+
+from . import _export, _gradients, _pipelined, _programs
+from ._extension import KerasExtension
+from ._host import ExtendedLoops
+from ._options import Options, ReplicatedMetricReductionMethod
+from ._programs import Mode, Run
+from ._setters import OptionSetters
+from ._stages import StagePlan, check_no_stage_empty, plan_stages
+from ._summary import Columns, print_summary
+from .data_feed_manager import InfeedManager, OutfeedManager
+
+__all__ = ["KerasExtensionBase", "ReplicatedMetricReductionMethod"]
+
+
+class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
+    """The methods and the state that a model gets from an `IPUStrategy`."""
+
+    _SUMMARY_COLUMNS: Columns
+    _LAYER_ASSIGNMENT: type
+    _NESTED_ASSIGNMENT: type
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def __init__(self) -> None:
+        self._ipu_options = Options()
+        self._pipeline_stage_assignment: list[Any] = []
+        self._reset_ipu_extension()
+
+    # What the kinds of models do in their own way.
+
+    def get_pipeline_stage_assignment(self) -> list[Any]:
+        """The stage of every call of a layer, in the order of computation."""
+        raise NotImplementedError
+
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: Any) -> None:
+        """Put every call of a layer into a pipeline stage.
+
+        `fit`, `evaluate` and `predict` run the stages as a pipeline then; calling the
+        model as a function does not.
+        """
+        raise NotImplementedError
+
+    def _get_network(self) -> Any:
+        """The graph of layers of this model."""
+        raise NotImplementedError
+
+    def _build_with_dtypes(self, input_shape: Any, input_dtype: Any) -> None:
+        """Build the model for inputs of these shapes and types, if it is not yet."""
+        raise NotImplementedError
+
+    def _check_call_is_kept(self) -> None:
+        """Refuse a model whose own `call` a program would pass by."""
+        raise NotImplementedError
+
+    # Pipeline stages.
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def reset_pipeline_stage_assignment(self) -> None:
+        """Take all layers out of their stages: the model is no pipeline any more."""
+        self._pipeline_stage_assignment = []
+        self._reset_ipu_extension()
+
+    def print_pipeline_stage_assignment_summary(
+        self: Any,
+        line_length: int | None = None,
+        print_fn: Callable[[str], Any] | None = None,
+    ) -> None:
+        """Print a table of the layers and their stages.
+
+        `line_length` is the width of the table; `print_fn` gets its lines one by one
+        in the place of `print`.
+        """
+        print_summary(
+            self.name,
+            self.get_pipeline_stage_assignment(),
+            self._SUMMARY_COLUMNS,
+            line_length,
+            print_fn,
+        )
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def _assign_stages(self, assignments: list[Any]) -> None:
+        self._pipeline_stage_assignment = assignments
+        self._reset_ipu_extension()
+
+    def _is_pipelined(self) -> bool:
+        return bool(self._pipeline_stage_assignment)
+
+    def _stage_plan(self) -> StagePlan:
+        plan = plan_stages(self, self._pipeline_stage_assignment)
+        check_no_stage_empty(plan)
+        return plan
+
+    def _get_shard_count(self) -> int:
+        """IPUs that one replica of the model needs."""
+        if not self._is_pipelined():
+            return 1
+        mapping = self._ipu_options.pipelining_device_mapping
+        if mapping:
+            return max(mapping) + 1
+        return 1 + _highest_stage(self._pipeline_stage_assignment)
+
+    # Programs and their parts.
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def _reset_ipu_extension(self) -> None:
+        """Forget the programs and feeds: what they were made from has changed."""
+        self._ipu_programs: dict[Run, Any] = {}
+        self._replication_factor: int | None = None
+        self._infeed_manager = InfeedManager()
+        self._outfeed_manager = OutfeedManager()
+
+    def _reset_compile_cache(self) -> None:
+        self._reset_ipu_extension()
+        super()._reset_compile_cache()
+
+    def _trackable_children(
+        self, save_type: str = "checkpoint", **kwargs: Any
+    ) -> dict[str, Any]:
+        children = super()._trackable_children(save_type, **kwargs)
+        return {name: child for name, child in children.items() if name not in _STATE}
+
+    def compile(self: Any, *args: Any, **kwargs: Any) -> None:
+        """As in Keras; `steps_per_execution` may be a tensor."""
+        steps = kwargs.get("steps_per_execution")
+        if tf.is_tensor(steps):
+            kwargs["steps_per_execution"] = int(steps)
+        super().compile(*args, **kwargs)
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def _get_replication_factor(self: Any) -> int:
+        """How many replicas of the model the IPUs of its device hold."""
+        if self._replication_factor is None:
+            num_ipus = self._get_num_ipus()
+            num_shards = self._get_shard_count()
+            num_taken = 2 ** math.ceil(math.log2(num_shards))
+            if num_shards > num_ipus:
+                raise ValueError(
+                    f"Current device has {num_ipus} IPUs attached, however the current "
+                    f"model requires a multiple of {num_taken} IPUs. Choose more with "
+                    "`auto_select_ipus`, or fewer stages."
+                )
+            self._replication_factor = num_ipus // num_taken
+        return self._replication_factor
+
+    def _get_num_ipus(self: Any) -> int:
+        name = self.distribute_strategy.extended.non_slot_devices(None)
+        if tf_device.DeviceSpec.from_string(name).device_type != "IPU":
+            raise ValueError(
+                f"{type(self).__name__} can only be used on an IPU device, not on {name}."
+            )
+        return utils.get_num_of_ipus_in_device(name)
+
+    def _run_for(self: Any, mode: Mode, handler: Any, asynchronous: bool) -> Run:
+        """What the next executions of a mode are to do."""
+        num_steps = handler.steps_per_execution_value
+        num_replicas = self._get_replication_factor()
+        streams = asynchronous or self._is_pipelined()
+        if mode is Mode.EVALUATE:
+            streams = streams or self._overrides("test_step")
+        if mode is Mode.PREDICT:
+            streams = streams or num_steps * num_replicas > 1
+        accumulation = 1
+        if mode is Mode.FIT:
+            accumulation = self._accumulation_steps(num_steps)
+        return Run(mode, num_steps, accumulation, num_replicas, streams)
+
+    def _program_for(self: Any, run: Run, outfeed: Any) -> Any:
+        """The traced program of a run, made when it is first needed."""
+        if run not in self._ipu_programs:
+            self._check_nothing_is_overridden(run.mode)
+            pipelined = self._is_pipelined()
+            make = _pipelined.make_program if pipelined else _programs.make_program
+            if run.mode is Mode.FIT and (pipelined or run.accumulation_steps > 1):
+                _gradients.check_minimize_is_kept(self.optimizer)
+            self._ipu_programs[run] = make(self, run, outfeed)
+        return self._ipu_programs[run]
+
+    def _outfeed_for(self, mode: Mode) -> Any:
+        kwargs = self._ipu_options.outfeed_kwargs
+        return self._outfeed_manager.get_outfeed(mode, kwargs)
+
+    def _ipu_run(self: Any, program: Any, arguments: list[Any]) -> Any:
+        return self.distribute_strategy.run(program, args=arguments)
+
+    def _wraps_results(self, mode: Mode) -> bool:
+        """Whether a pipeline puts its results into a list."""
+        return mode is Mode.FIT and self._is_pipelined()
+
+    def _calls_back_asynchronously(self, mode: Mode) -> bool:
+        """Whether callbacks hear of single steps; sums over steps leave them none."""
+        options = self._ipu_options
+        sums = self._is_pipelined() and bool(options.pipelining_accumulate_outfeed)
+        return options.asynchronous_callbacks and (mode is Mode.PREDICT or not sums)
+
+    def _accumulation_steps(self, num_steps: int) -> int:
+        """Steps whose gradients make one update; they must divide an execution."""
+        options = self._ipu_options
+        what = "pipelined " if self._is_pipelined() else ""
+        if self._is_pipelined():
+            count = options.pipelining_gradient_accumulation_steps_per_replica
+            if count is None:
+                raise ValueError(
+                    "The model is pipelined, however "
+                    "`gradient_accumulation_steps_per_replica` has not been set through "
+                    "`set_pipelining_options()`: a pipeline accumulates gradients over "
+                    "so many steps."
+                )
+        else:
+            count = options.gradient_accumulation_steps_per_replica or 1
+        if num_steps % count:
+            raise RuntimeError(
+                f"The {what}model has been configured to use gradient accumulation for "
+                "training, however the current `steps_per_execution` value (set to "
+                f"{num_steps}) is not divisible by "
+                f"`gradient_accumulation_steps_per_replica` ({count}). Change one of "
+                "the two."
+            )
+        return count
+
+    def _log_updates(self: Any, handler: Any) -> None:
+        """Say how many samples and steps one weight update takes."""
+        num_steps = handler.steps_per_execution_value
+        accumulation = self._accumulation_steps(num_steps)
+        replicas = self._get_replication_factor()
+        if accumulation * replicas > 1:
+            size = handler.batch_size * accumulation * replicas
+            logging.info(
+                f"{accumulation} batches on each of {replicas} replicas make one weight "
+                f"update: the effective batch size is {size}."
+            )
+        logging.info(
+            f"{num_steps // accumulation} weight updates per execution, "
+            f"{handler.inferred_steps // accumulation} per epoch, on each replica."
+        )
+
+    # What users may not override.
+
+    def _overrides(self: Any, name: str) -> bool:
+        return getattr(type(self), name) is not getattr(training.Model, name)
+
+    def _check_nothing_is_overridden(self: Any, mode: Mode) -> None:
+        refused = [f"make_{mode.value}_function"]
+        if mode is Mode.FIT:
+            refused.append("train_step")
+        for name in refused:
+            if self._overrides(name):
+                raise RuntimeError(
+                    f"The function `{name}` for the model {self.name} has been "
+                    "overridden. Models in an IPUStrategy have their own: remove the "
+                    "override, or give the strategy `enable_keras_extensions=False`."
+                )
+        self._check_call_is_kept()
+        name = f"{mode.value}_step"
+        if self._is_pipelined() and self._overrides(name):
+            raise RuntimeError(
+                f"The function `{name}` for the model {self.name} has been overridden. "
+                "A pipelined model does not call it: remove the override."
+            )
+
+    # Saving.
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
+        """Take over the options from a saved model's configuration."""
+        self._ipu_options = Options.from_config(config)
+
+    def _assert_weights_created(self: Any) -> None:
+        if not self.built:
+            raise ValueError(
+                f"Weights for model {self.name} have not yet been created. Weights are "
+                "created when the Model is first called on inputs or `build()` is "
+                "called with an `input_shape`."
+            )
+
+    def export_for_ipu_serving(
+        self,
+        export_dir: str,
+        batch_size: int | None = None,
+        output_names: Any = None,
+        preprocessing_step: Any = None,
+        preprocessing_step_signature: Any = None,
+        postprocessing_step: Any = None,
+        postprocessing_step_signature: Any = None,
+        purge_export_dir: bool = False,
+    ) -> Any:
+        """Write the model as a SavedModel that serves predictions.
+
+        `export_dir` must be empty unless it may be purged. The steps before and after
+        the model are functions of tensors with the signatures given, or of a
+        `tf.function` that has its own. Returns the function that was exported.
+        """
+        return _export.export(
+            self,
+            export_dir,
+            batch_size,
+            output_names=output_names,
+            preprocessing_step=preprocessing_step,
+            preprocessing_step_signature=preprocessing_step_signature,
+            postprocessing_step=postprocessing_step,
+            postprocessing_step_signature=postprocessing_step_signature,
+            purge_export_dir=purge_export_dir,
+        )
+
+
+_STATE = {"_ipu_programs", "_infeed_manager", "_outfeed_manager"}
+
+
+def _highest_stage(assignments: list[Any]) -> int:
+    return max(
+        _highest_stage(each.pipeline_stage_assignments)
+        if each.is_nested_model
+        else each.pipeline_stage
+        for each in assignments
+    )

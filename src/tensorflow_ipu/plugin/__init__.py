@@ -1,0 +1,1 @@
+"""The part of TensorFlow that plug-ins of its compiler live in."""

@@ -1,0 +1,1 @@
+"""The raw operators under `tensorflow.python.ipu`, one module per library."""

@@ -1,0 +1,1 @@
+"""Tools that programs import from the IPU back end."""
