@@ -38,9 +38,9 @@ $(BIN)/python:
 	       "On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing Popple into .venv (downloads PyTorch once, a few minutes)"
+	@echo "Installing Popple into .venv (downloads PyTorch and TensorFlow once, some minutes)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -c constraints.txt -e '.[torch,dev]'
+	  -c constraints.txt -e '.[torch,tensorflow,tensorboard,dev]'
 	@touch $@
 
 demo: env

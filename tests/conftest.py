@@ -8,8 +8,12 @@ import socket
 import hypothesis
 import pytest
 
+from tensorflow_ipu import boot
 from tests.offline import GUARDED_METHODS
 from tests.sources import SRC
+
+# Python's start does this where Popple is installed.
+boot.install()
 
 # A test that draws new examples in every run fails when nobody touched anything;
 # a deadline measures the machine, not the code.

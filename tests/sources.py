@@ -7,12 +7,37 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tensorflow_ipu._finder import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src"
 TESTS = ROOT / "tests"
+
+
+# What is imported under another name than where it lies: the longest name first.
+SERVED = {name: f"tensorflow_ipu.{FOLDERS[name]}" for name in sorted(FOLDERS)[::-1]}
+
+
+def exchange(module: str, names: Mapping[str, str]) -> str:
+    """A module name with its beginning replaced, if `names` replaces it."""
+    whole = f"{module}."
+    found = (name for name in names if whole.startswith(f"{name}."))
+    name = next(found, "")
+    return names[name] + module[len(name) :] if name else module
+
+
+def name_in_src(module: str) -> str:
+    """The name of a module by the place where it lies."""
+    return exchange(module, SERVED)
+
+
+def imported_name(module: str) -> str:
+    """The name under which a module that lies in src/ is imported."""
+    return exchange(module, {place: name for name, place in SERVED.items()})
 
 
 @dataclass(frozen=True)

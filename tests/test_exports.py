@@ -14,10 +14,10 @@ from types import ModuleType
 
 import pytest
 
-from tests.sources import Source, sources_of_product
+from tests.sources import Source, imported_name, sources_of_product
 
 PUBLIC_PACKAGES = {
-    source.module: source
+    imported_name(source.module): source
     for source in sources_of_product()
     if source.is_package and not any(p[0] == "_" for p in source.module.split("."))
 }

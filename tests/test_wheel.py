@@ -11,15 +11,19 @@ import pytest
 
 from tests.sources import ROOT, SRC
 
-BUILD = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+BUILD = "import sys, hatchling.build as build; build.{}(sys.argv[1])"
+
+
+def build(what: str, directory: Path) -> zipfile.ZipFile:
+    """The archive that pip unpacks into an environment."""
+    command = [sys.executable, "-c", BUILD.format(what), str(directory)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return zipfile.ZipFile(next(directory.glob("popple-*.whl")))
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    directory = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-c", BUILD, str(directory)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    return zipfile.ZipFile(next(directory.glob("popple-*.whl")))
+    return build("build_wheel", tmp_path_factory.mktemp("wheel"))
 
 
 def shipped_files() -> set[str]:
@@ -50,3 +54,15 @@ def test_wheel_has_the_command(wheel: zipfile.ZipFile) -> None:
 
 def test_wheel_carries_the_licence(wheel: zipfile.ZipFile) -> None:
     assert any(Path(name).name == "LICENSE" for name in wheel.namelist())
+
+
+def test_both_kinds_of_installation_start_with_python(
+    wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    editable = build("build_editable", tmp_path).namelist()
+    assert "popple_tensorflow.pth" in wheel.namelist()
+    # Python reads these files in order of name: the path to src/ must come first.
+    assert sorted(name for name in editable if name.endswith(".pth")) == [
+        "_popple.pth",
+        "popple_tensorflow.pth",
+    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from libpvti._tracing import TRACING
-from popple.errors import UsageError
 
 __all__ = ["Graph", "HeatmapDouble", "Series", "decodeHeatmapData"]
 
@@ -47,15 +46,9 @@ class HeatmapDouble:
     """
 
     def __init__(self, name: str, edges: Sequence[float], unit: str = "") -> None:
-        self.name = name
-        self.unit = unit
-        self.edges = tuple(float(edge) for edge in edges)
-        pairs = zip(self.edges, self.edges[1:], strict=False)
-        if len(self.edges) < 2 or not all(low < high for low, high in pairs):
-            raise UsageError(
-                f"The edges of the heatmap {name!r} do not ascend.",
-                remedy="Give two or more edges, each larger than the one before.",
-            )
+        from popple.report.trace import Heatmap
+
+        self._heatmap = Heatmap(name, unit, tuple(float(edge) for edge in edges))
 
     def add(self, values: Iterable[float]) -> None:
         """The values of this moment."""
@@ -63,13 +56,13 @@ class HeatmapDouble:
             return
         import numpy as np
 
-        from popple.report.trace import Heatmap
-
         array = np.fromiter(values, np.float64)
-        counts, _ = np.histogram(array[np.isfinite(array)], bins=self.edges)
+        finite = array[np.isfinite(array)]
+        counts, _ = np.histogram(finite, bins=self._heatmap.edges)
         num_outside = array.size - int(counts.sum())
-        heatmap = Heatmap(self.name, self.unit, self.edges)
-        TRACING.session.add_histogram(heatmap, tuple(counts.tolist()), num_outside)
+        TRACING.session.add_histogram(
+            self._heatmap, tuple(counts.tolist()), num_outside
+        )
 
 
 def decodeHeatmapData(data: bytes | Sequence[int]) -> list[int]:

@@ -20,7 +20,9 @@ from typing import Any
 import torch.multiprocessing
 
 from ._errors import Error, check
-from ._fetcher import Command, Event, FetchConfig, Signal, fetch
+from ._fetcher import Command, Event, FetchConfig, Signal, fetch, fetch_forked
+from ._loader_checks import DEATH_REMEDY
+from ._logging import logger
 from ._ring import Layout, SlotRing
 from .enums import SharingStrategy
 
@@ -53,10 +55,7 @@ class AsynchronousWorker:
         self._is_in_epoch = False
         self._was_used = False
         with _shared_dataset(config, strategy) as shared:
-            self._process = context.Process(
-                target=fetch, args=(shared, events, commands)
-            )
-            self._process.start()
+            self._process = _start_process(context, (shared, events, commands))
             events.close()
             commands.close()
             self._layout, self._data_buffers = self._receive_ready()
@@ -74,7 +73,7 @@ class AsynchronousWorker:
     def _receive(self) -> Event:
         """The next event; the death of the process counts as FAILED."""
         ready = connection.wait([self._events, self._process.sentinel])
-        died = Event(Signal.FAILED, content="the process has died")
+        died = Event(Signal.FAILED, content=f"the process has died. {DEATH_REMEDY}")
         if self._events not in ready and not self._events.poll():
             return died
         try:
@@ -138,6 +137,26 @@ class AsynchronousWorker:
         if self._process.exitcode is None:
             self._process.terminate()
             self._process.join()
+
+
+def _start_process(context: Any, arguments: tuple[Any, ...]) -> Any:
+    """The loading process; forked where the server cannot be sent the dataset.
+
+    Classes and functions that are defined inside others cannot be pickled, and data
+    sets are full of them.
+    """
+    is_forked = context.get_start_method() == "fork"
+    target = fetch_forked if is_forked else fetch
+    process = context.Process(target=target, args=arguments)
+    try:
+        process.start()
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        if context.get_start_method() != "forkserver":
+            raise
+        logger.info("The loading process is forked, as its dataset is local: %s", error)
+        forking = torch.multiprocessing.get_context("fork")
+        return _start_process(forking, arguments)
+    return process
 
 
 @contextmanager

@@ -24,6 +24,7 @@ __all__ = ["ArgsParser", "BoundArgs", "check_tensors", "device_dtype"]
 _POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 _KEYWORD = inspect.Parameter.VAR_KEYWORD
 _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
+_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _VARIADIC = {_POSITIONAL, _KEYWORD}
 
 _DEVICE_DTYPES = {
@@ -106,18 +107,25 @@ class ArgsParser:
 
     def __init__(self, model: Any) -> None:
         self._parameters = _parameters_of(model)
+        self._names = tuple(parameter.name for parameter in self._parameters)
         self._kinds = {parameter.kind for parameter in self._parameters}
         self._warned: set[str] = set()
 
     def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArgs:
         """The arguments bound; AssertionError or Error if they do not fit."""
-        self._check_names(args, kwargs)
-        bound = _Binding(args, kwargs).bind(self._parameters)
+        bound = self._bound(args, kwargs)
         self._warn_about_dicts(bound)
         return self._made_contiguous(bound)
 
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArgs:
+        is_complete = len(args) == len(self._names) and not kwargs
+        if is_complete and self._kinds == {_PLAIN}:
+            return BoundArgs(tuple(args), self._names)
+        self._check_names(args, kwargs)
+        return _Binding(args, kwargs).bind(self._parameters)
+
     def _check_names(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        names = [parameter.name for parameter in self._parameters]
+        names = list(self._names)
         given = len(args) + len(kwargs)
         check(
             self._kinds & _VARIADIC or given <= len(names),

@@ -97,7 +97,7 @@ class BatchPlan:
     def split(self, tensor: torch.Tensor, name: str = "input") -> list[torch.Tensor]:
         """The parts of `tensor`, as views, in host order."""
         size = self.micro_batch_size(tensor, name)
-        return [tensor] if tensor.dim() == 0 else list(tensor.split(size))
+        return [tensor] if self.num_shares == 1 else list(tensor.split(size))
 
     def share_of(self, place: MicroBatch) -> int:
         """Index of the part that the micro-batch at `place` reads."""

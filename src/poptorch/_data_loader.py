@@ -19,6 +19,7 @@ from ._loader_checks import (
     check_remainder,
     check_sampler,
     find_length,
+    watch_workers,
 )
 from ._partition import DatasetPart
 from ._structure import flatten_tensors, rebuild
@@ -240,7 +241,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if self._is_shuffled_here:
             assert isinstance(self.dataset, DatasetPart)
             self.dataset.begin_shuffled_epoch()
-        batches = super().__iter__()
+        batches: Iterator[Any] = super().__iter__()
+        if self.num_workers:
+            batches = watch_workers(batches)
         if self._has_user_sampler and self._num_batches_to_combine != 1:
             return _combined(batches, self._num_batches_to_combine, self._drops_rest)
         return batches

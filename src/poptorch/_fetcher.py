@@ -33,7 +33,7 @@ from ._errors import Error
 from ._logging import logger
 from ._ring import Layout, SlotRing
 
-__all__ = ["Command", "Event", "FetchConfig", "Signal", "fetch"]
+__all__ = ["Command", "Event", "FetchConfig", "Signal", "fetch", "fetch_forked"]
 
 
 class Signal(enum.Enum):
@@ -95,6 +95,12 @@ def fetch(config: FetchConfig, events: Any, commands: Any) -> None:
     except Exception:
         events.send(Event(Signal.FAILED, content=traceback.format_exc()))
         raise
+
+
+def fetch_forked(config: FetchConfig, events: Any, commands: Any) -> None:
+    """The same in a forked process, which has not the threads torch believes in."""
+    torch.set_num_threads(1)
+    fetch(config, events, commands)
 
 
 class _Fetcher:

@@ -1,7 +1,8 @@
-"""What a `DataLoader` refuses or warns about before it loads anything."""
+"""What a `DataLoader` refuses or warns about: its data, and workers that die."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ._errors import Error, check
@@ -9,12 +10,19 @@ from ._logging import logger
 from .options import Options
 
 __all__ = [
+    "DEATH_REMEDY",
     "Units",
     "check_iterable",
     "check_remainder",
     "check_sampler",
     "find_length",
+    "watch_workers",
 ]
+
+DEATH_REMEDY = (
+    "Use num_workers=0 and DataLoaderMode.Sync to see the error itself. A process that "
+    "is killed was often out of memory: use fewer workers or smaller items."
+)
 
 
 class Units(NamedTuple):
@@ -96,3 +104,16 @@ def find_length(sampler: Any) -> int | None:
     except (TypeError, NotImplementedError):
         return None
     return length
+
+
+def watch_workers(batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches; that a worker died is said in words, whatever it broke first."""
+    try:
+        yield from batches
+    except (ConnectionError, EOFError, RuntimeError) as error:
+        is_death = "exited unexpectedly" in str(error)
+        if isinstance(error, RuntimeError) and not is_death:
+            raise
+        raise RuntimeError(
+            f"A worker of the DataLoader exited unexpectedly. {DEATH_REMEDY}"
+        ) from error

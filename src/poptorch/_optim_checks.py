@@ -12,7 +12,7 @@ from ._logging import logger
 from ._optim_description import Description, Setting, Settings
 from ._optim_rule import Names
 
-__all__ = ["AttributeChecks", "check_replacement", "log_lines"]
+__all__ = ["AttributeChecks", "check_owner", "check_replacement", "log_lines"]
 
 _FIXED = {
     "accumulator_type": "accum_type",
@@ -37,6 +37,30 @@ _REMEDY = (
     "optimizer or mark it with optimizer.variable_attrs.markAsVariable; or call "
     "destroy() on the model first."
 )
+
+
+def check_owner(
+    optimizer: torch.optim.Optimizer, parameters: Iterable[torch.nn.Parameter]
+) -> None:
+    """Refuse an optimiser of another model, warn of one that knows others' weights."""
+    own = {parameter.data_ptr() for parameter in parameters}
+    listed = [p for group in optimizer.param_groups for p in group["params"]]
+    foreign = [p for p in listed if p.data_ptr() not in own]
+    if not own or not foreign:
+        return
+    remedy = "Make the optimizer from the parameters() of the model that is wrapped."
+    if len(foreign) == len(listed):
+        raise Error(
+            "None of the optimizer's parameters belongs to the model, so nothing would "
+            f"be trained. {remedy}"
+        )
+    logger.warning(
+        "%d of the optimizer's %d parameters do not belong to the model and are left "
+        "alone. %s",
+        len(foreign),
+        len(listed),
+        remedy,
+    )
 
 
 def check_replacement(old: Description, new: Description) -> None:

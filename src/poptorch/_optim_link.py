@@ -22,7 +22,7 @@ from . import optim
 from ._compile import CompiledStep
 from ._compiled_model import CompiledModel
 from ._logging import logger
-from ._optim_checks import AttributeChecks, check_replacement, log_lines
+from ._optim_checks import AttributeChecks, check_owner, check_replacement, log_lines
 from ._optim_description import Description, check_optimizer, describe
 from ._optim_parameters import encode, load
 from ._optim_rule import Names, make_rule, names_of_groups
@@ -87,6 +87,7 @@ class OptimizerLink:
         self._model: CompiledModel | None = None
         self._compiled_with: Description | None = None
         self._parameters: dict[int, str] = {}
+        self._module_parameters: tuple[nn.Parameter, ...] = ()
         self.trainable: tuple[str, ...] = ()
         self._is_attached = False
         self._is_uploaded = False
@@ -105,6 +106,8 @@ class OptimizerLink:
 
     def name_parameters(self, module: nn.Module) -> None:
         """Learn the names of parameters from the model's module."""
+        self._module_parameters = tuple(module.parameters())
+        check_owner(self.optimizer, self._module_parameters)
         groups = self.optimizer.param_groups
         listed = {id(p) for group in groups for p in group["params"]}
         self._parameters = {id(p): name for name, p in module.named_parameters()}
@@ -120,6 +123,7 @@ class OptimizerLink:
         if self._compiled_with is not None:
             check_replacement(self._compiled_with, description)
         if optimizer is not self.optimizer:
+            check_owner(optimizer, self._module_parameters)
             self._exchange(optimizer)
         if description != self._description:
             self._description = description

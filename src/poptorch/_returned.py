@@ -9,16 +9,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
-from torch.utils.weak import WeakIdKeyDictionary
 
 from ._errors import Error
 
 __all__ = ["to_host"]
 
-# The outputs that are still in use.
-_OUTPUTS = WeakIdKeyDictionary()
+# The outputs that are still in use, by their ids.
+_OUTPUTS: WeakValueDictionary[int, torch.Tensor] = WeakValueDictionary()
 
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:
@@ -28,14 +28,14 @@ def to_host(tensor: torch.Tensor) -> torch.Tensor:
         tensor = tensor.to(torch.int32)
     elif tensor.dtype is torch.float64:
         tensor = tensor.to(torch.float32)
-    _OUTPUTS[tensor] = True
+    _OUTPUTS[id(tensor)] = tensor
     return tensor
 
 
 def _refusing(backward: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(backward)
     def checked(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        if not self.requires_grad and self in _OUTPUTS:
+        if not self.requires_grad and _OUTPUTS.get(id(self)) is self:
             raise Error(
                 "This tensor is the output of a PopTorch model and has no backward(): "
                 "calling a poptorch.trainingModel runs the backward pass and the "

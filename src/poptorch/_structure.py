@@ -87,21 +87,23 @@ def has_exact_parser(value: Any) -> bool:
 
 def flatten_tensors(structure: Any, like: Any = None) -> list[torch.Tensor]:
     """The tensors of `structure`; dicts in the key order of `like`, if given."""
-    return list(_tensors_of(structure, like))
+    found: list[torch.Tensor] = []
+    _collect(structure, like, found)
+    return found
 
 
-def _tensors_of(value: Any, like: Any) -> Iterator[torch.Tensor]:
+def _collect(value: Any, like: Any, found: list[torch.Tensor]) -> None:
     parser = find_parser(value)
     if parser is not None:
-        yield from parser.yieldTensors(value)
+        found.extend(parser.yieldTensors(value))
     elif isinstance(value, torch.Tensor):
-        yield value
+        found.append(value)
     elif isinstance(value, dict):
         for key in value if like is None else like:
-            yield from _tensors_of(value[key], None if like is None else like[key])
+            _collect(value[key], None if like is None else like[key], found)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from _tensors_of(item, None if like is None else like[index])
+            _collect(item, None if like is None else like[index], found)
 
 
 def rebuild(structure: Any, tensors: Iterable[torch.Tensor]) -> Any:

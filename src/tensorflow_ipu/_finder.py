@@ -22,9 +22,8 @@ from types import ModuleType
 from typing import Any
 
 from tensorflow_ipu import _notices
-from tensorflow_ipu._program import PROGRAM, is_switched_off
-from tensorflow_ipu.boot import Finder
-from tensorflow_ipu.keras_layout import behaviour, names, proxy
+from tensorflow_ipu._program import PROGRAM
+from tensorflow_ipu.keras_layout import adoption, names, proxy
 
 HERE = Path(__file__).parent
 
@@ -33,27 +32,29 @@ FOLDERS = {
     "tensorflow.python.ipu": "ipu",
     "tensorflow.compiler.plugin": "plugin",
     "tensorflow.compiler.plugin.poplar": "poplar",
+    "tensorflow.compiler.xla.python_api": "xla_python_api",
     "keras.ipu": "keras_ipu",
 }
 
-# Modules of TensorFlow 2.6 that programs for the IPU import and later releases moved.
+# A name of ours, or of TensorFlow 2.6, that programs use -> the module it stands for.
 ALIASES = {
     "tensorflow.keras.ipu": "keras.ipu",
+    "tensorflow.python.ipu.horovod": "tensorflow.python.ipu.distributed",
+    "tensorflow.python.ipu.keras": "keras.ipu",
     "tensorflow.python.keras.datasets": "tf_keras.src.datasets",
     "tf_keras.legacy_tf_layers": "tf_keras.src.legacy_tf_layers",
 }
 
 # Modules of Keras that get names of 2.6 when they are loaded.
-EXTENDED = frozenset({*behaviour.FACES, *behaviour.OPTIMIZER_FACES})
+EXTENDED = frozenset({*adoption.FACES, *adoption.OPTIMIZER_FACES})
 
+BOOT = "tensorflow_ipu.boot"  # the module of Popple's own finder
 TENSORFLOW = "2.21"
 LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
 
 
 def find_spec(name: str, path: Any = None) -> ModuleSpec | None:
     """What Popple serves under `name`, if anything."""
-    if is_switched_off():
-        return None
     if name == "tensorflow":
         prepare_tensorflow()
     if name in EXTENDED:
@@ -66,7 +67,7 @@ def find_spec(name: str, path: Any = None) -> ModuleSpec | None:
 
 
 def prepare_tensorflow() -> None:
-    """TensorFlow decides once, when it is imported, which Keras is behind `tf.keras`."""
+    """Choose the Keras behind `tf.keras`: TensorFlow decides when it is imported."""
     if is_for_ipu() and find_stock("tensorflow") is None:
         raise _notices.missing("TensorFlow")
     if find_stock("tf_keras") is not None:
@@ -99,7 +100,7 @@ def check_versions() -> None:
 
 def turn_to_ipu() -> None:
     """Bring what is already loaded in line with a program for the IPU."""
-    behaviour.adopt_if_loaded()
+    adoption.adopt_if_loaded()
     if not is_legacy(os.environ.get(LEGACY_KERAS, "1")):
         _notices.warn_of_chosen_keras(os.environ[LEGACY_KERAS])
     if is_another_keras_loaded():
@@ -137,9 +138,9 @@ class ExtendingLoader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
-        behaviour.extend(module.__name__)
+        adoption.extend(module)
         if module.__name__ == "tf_keras":
-            behaviour.adopt()
+            adoption.adopt()
 
 
 def find_in_keras(name: str, path: Any) -> ModuleSpec | None:
@@ -202,6 +203,6 @@ def load_alone(name: str) -> None:
 
 def find_stock(name: str, path: Any = None) -> ModuleSpec | None:
     """What the import would find without Popple."""
-    finders = [finder for finder in sys.meta_path if finder is not Finder]
-    specs = (finder.find_spec(name, path) for finder in finders)
+    others = [f for f in sys.meta_path if getattr(f, "__module__", "") != BOOT]
+    specs = (finder.find_spec(name, path) for finder in others)
     return next((spec for spec in specs if spec is not None), None)

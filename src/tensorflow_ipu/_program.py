@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 
-SWITCH = "POPPLE_TENSORFLOW"
+from tensorflow_ipu import SWITCH
 
 # An import statement that names the IPU, also over several lines in parentheses.
 IPU_IMPORT = re.compile(
@@ -23,11 +23,6 @@ IPU_IMPORT = re.compile(
     r"\b(?:ipu|ipu_tensorflow_addons|plugin\.poplar)\b",
     re.MULTILINE,
 )
-
-
-def is_switched_off() -> bool:
-    """Whether the user wants stock TensorFlow and Keras."""
-    return os.environ.get(SWITCH) == "off"
 
 
 @dataclass

@@ -8,6 +8,8 @@ imports nothing but sys.
 
 import sys
 
+from tensorflow_ipu import SWITCH
+
 WATCHED = frozenset({"tensorflow", "keras", "tf_keras"})
 
 
@@ -17,11 +19,18 @@ class Finder:
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> object:
         """The spec of a module that Popple serves; None leaves it to others."""
-        if name.partition(".")[0] not in WATCHED:
+        if name.partition(".")[0] not in WATCHED or is_switched_off():
             return None
         from tensorflow_ipu import _finder
 
         return _finder.find_spec(name, path)
+
+
+def is_switched_off() -> bool:
+    """Whether the user wants TensorFlow and Keras as they are installed."""
+    from os import environ
+
+    return environ.get(SWITCH) == "off"
 
 
 def install() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,3 +77,16 @@ poptorch.registerCustomArgParser(Pair, PairParser())
 def first_values(batches: Any) -> list[list[int]]:
     """The numbers in each batch of `Numbers`."""
     return [[int(item[0]) for item in batch] for batch in batches]
+
+
+class Deadly(Numbers):
+    """Ends the process that asks for item `last`, with no time for last words."""
+
+    def __init__(self, length: int, last: int) -> None:
+        super().__init__(length)
+        self.last = last
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if index == self.last:
+            os._exit(3)
+        return super().__getitem__(index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -253,3 +254,23 @@ def test_distributed_shuffle_in_the_loading_process() -> None:
         return epochs
 
     assert values(DataLoaderMode.Async) == values(DataLoaderMode.Sync)
+
+
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
+)
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_dataset_that_cannot_be_pickled(accessor: Make) -> None:
+    class Local(Numbers):
+        pass
+
+    data = accessor(Local(3))
+    assert numbers(data) == [0, 1, 2]
+
+
+def test_only_the_default_way_falls_back(accessor: Make) -> None:
+    class Local(Numbers):
+        pass
+
+    with pytest.raises((AttributeError, pickle.PicklingError), match="Local"):
+        accessor(Local(3), sharing_strategy=SharingStrategy.SharedMemory)

@@ -134,6 +134,7 @@ def check_target(name: str) -> str:
 
 def launch(script: Script, report: Path | None, quiet: bool) -> int:
     """Run the program; what it raises passes through."""
+    serve_tensorflow_names()
     sys.excepthook = partial(show_error, sys.excepthook)
     if report is None or quiet:
         script.execute()
@@ -145,6 +146,13 @@ def launch(script: Script, report: Path | None, quiet: bool) -> int:
     finally:
         announce(report, before)
     return 0
+
+
+def serve_tensorflow_names() -> None:
+    """What an installation does when Python starts, for those that do not (`-S`)."""
+    from tensorflow_ipu import boot
+
+    boot.install()
 
 
 def announce(directory: Path, before: dict[Path, int]) -> None:

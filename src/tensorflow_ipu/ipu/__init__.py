@@ -78,21 +78,20 @@ _HOMES = {
     **{name: f".optimizers.{name}" for name in _OPTIMIZERS},
     "popfloat_cast_to_gfloat": ".ops.experimental.popfloat_cast_to_gfloat",
     "horovod": ".distributed",
+    "keras": "keras.ipu",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "outlined_function":
-        return importlib.import_module(".ops.functional_ops", __name__).outlined_function
-    if name == "keras":
-        return importlib.import_module("keras.ipu")
+        return __getattr__("functional_ops").outlined_function
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(_HOMES[name], __name__)
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOMES, "keras", "outlined_function"])
+    return sorted([*_HOMES, "outlined_function"])
 
 
 _patches.apply()

@@ -1,9 +1,10 @@
 """Configurations as trees of typed attributes that know their own documentation.
 
-In: subclasses of `_ConfigBase` whose `__init__` assigns every attribute once, with a
-hint (or a default that shows the type) and a text above it; an attribute whose value is
-a configuration is a category. Out: objects that refuse unknown names and wrong types,
-suggest near names, warn of what is deprecated, and can be saved, printed and copied.
+In: subclasses of `_ConfigBase` whose `__init__` assigns every attribute once (or lets
+methods called `_declare_*` do it), with a hint, or a default that shows the type, and a
+text above it; an attribute whose value is a configuration is a category. Out: objects
+that refuse unknown names and wrong types, suggest near names, warn of what is
+deprecated, and can be saved, printed and copied.
 """
 
 from __future__ import annotations
@@ -128,7 +129,8 @@ class _ConfigBase:
         Passes deprecations of categories on and writes the documentation of the class.
         """
         self._pass_deprecations_on()
-        type(self).__doc__ = self._summary + "".join(self._render_all())
+        summary = f"{self._summary}\n\n" if self._summary else ""
+        type(self).__doc__ = summary + "".join(self._render_all())
 
     def _pass_deprecations_on(self) -> None:
         for k, category in self._categories().items():
@@ -229,11 +231,12 @@ def _opening(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _declared(cls: type) -> dict[str, Declaration]:
-    """What the sources of all `__init__` of a class declare, the nearest first."""
-    inits = (vars(base).get("__init__") for base in reversed(cls.__mro__[:-1]))
+    """What the sources of a class and its bases declare."""
     found = dict[str, Declaration]()
-    for init in filter(None, inits):
-        found.update(declarations(getattr(init, "__wrapped__", init)))
+    for base in reversed(cls.__mro__[:-1]):
+        for name, function in vars(base).items():
+            if name == "__init__" or name.startswith("_declare_"):
+                found.update(declarations(getattr(function, "__wrapped__", function)))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ._config_enums import DeviceConnectionType, StochasticRoundingBehaviour
@@ -12,7 +13,7 @@ from ._flags import running_on_ipu_model
 class _DeviceConnection(_Category):
     """When to attach, and to what kind of IPU."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "type": "device_connection_type",
         "version": "ipu_version",
         "enable_remote_buffers": "enable_remote_buffers_without_device",
@@ -30,8 +31,8 @@ class _DeviceConnection(_Category):
         """
         self.version = ""
         """
-        Whether the machine that will run the program has remote buffers. It matters only
-        if the type is not `ALWAYS`; otherwise the device is asked.
+        Whether the machine that will run the program has remote buffers. It matters
+        only if the type is not `ALWAYS`; otherwise the device is asked.
         """
         self.enable_remote_buffers = False
 
@@ -48,7 +49,7 @@ class _DeviceConnection(_Category):
 class _IPUModel(_Category):
     """The simulated IPU."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "compile_ipu_code": "ipu_model_config.compile_ipu_code",
         "tiles_per_ipu": "ipu_model_config.tiles_per_ipu",
         "version": "ipu_model_config.ipu_model_version",
@@ -115,7 +116,7 @@ class _FloatingPointBehaviour(_Category):
 class _IOTiles(_Category):
     """Tiles that do nothing but input and output."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "num_io_tiles": "num_io_tiles",
         "place_ops_on_io_tiles": "place_ops_on_io_tiles",
         "available_memory_proportion": "io_tile_available_memory_proportion",
@@ -145,7 +146,7 @@ class _IOTiles(_Category):
 class _MultiReplicaDistribution(_Category):
     """Replicas of one program in several processes."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "process_index": "multi_replica_process_index",
         "process_count": "multi_replica_process_count",
     }
@@ -176,7 +177,7 @@ class _MultiReplicaDistribution(_Category):
 class _Experimental(_Category):
     """Options that may change or go at any time."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "always_rearrange_copies_on_the_host": (
             "speed_size_config.always_rearrange_copies_on_the_host"
         ),
@@ -191,8 +192,8 @@ class _Experimental(_Category):
         """
         self.always_rearrange_copies_on_the_host = False
         """
-        :py:class:`~tensorflow.python.ipu.embedding_ops.HostEmbedding` keeps its table in
-        remote buffers, split over the replicas, instead of asking the host.
+        :py:class:`~tensorflow.python.ipu.embedding_ops.HostEmbedding` keeps its table
+        in remote buffers, split over the replicas, instead of asking the host.
         """
         self.enable_remote_buffer_embedding = False
         """

@@ -16,8 +16,8 @@ class SelectionOrder(Enum):
     * `AUTO`: the order that suits how the shards talk to each other.
     * `ZIGZAG`: 0, 1, 2, 3, ..., rung by rung from left to right.
     * `SNAKE`: 0, 1, 3, 2, 4, 5, 7, 6, ...: every IPU is linked to the next one.
-    * `HOOF`: 0, 2, 4, ..., 14, 15, 13, ..., 1: as `SNAKE`, and the last IPU is linked to
-      the first.
+    * `HOOF`: 0, 2, 4, ..., 14, 15, 13, ..., 1: as `SNAKE`, and the last IPU is linked
+      to the first.
     """
 
     AUTO = config_pb2.IpuSelectionOrder.Value("AUTO")

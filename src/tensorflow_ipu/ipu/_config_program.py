@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ._config_base import deprecate_config_attributes
 from ._config_enums import MergeRemoteBuffersBehaviour, SchedulingAlgorithm
 from ._config_protobuf import _Category
@@ -10,7 +12,7 @@ from ._config_protobuf import _Category
 class _Convolutions(_Category):
     """Convolutions."""
 
-    _fields = {"poplar_options": "convolution_options"}
+    _fields: Mapping[str, str] = {"poplar_options": "convolution_options"}
 
     def __init__(self) -> None:
         """
@@ -25,15 +27,15 @@ class _Convolutions(_Category):
 class _Matmuls(_Category):
     """Matrix multiplications."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "clear_pass_type": "clear_matmul_pass_type",
         "poplar_options": "matmul_options",
     }
 
     def __init__(self) -> None:
         """
-        Do not tell Poplar whether a multiplication belongs to the forward or the backward
-        pass.
+        Do not tell Poplar whether a multiplication belongs to the forward or to the
+        backward pass.
         """
         self.clear_pass_type = False
         """
@@ -46,7 +48,7 @@ class _Matmuls(_Category):
 class _Slices(_Category):
     """Slices and embeddings."""
 
-    _fields = {"poplar_options": "slice_options"}
+    _fields: Mapping[str, str] = {"poplar_options": "slice_options"}
 
     def __init__(self) -> None:
         """
@@ -58,7 +60,7 @@ class _Slices(_Category):
 class _Pooling(_Category):
     """Pooling."""
 
-    _fields = {"poplar_options": "pooling_options"}
+    _fields: Mapping[str, str] = {"poplar_options": "pooling_options"}
 
     def __init__(self) -> None:
         """
@@ -70,7 +72,7 @@ class _Pooling(_Category):
 class _NormsExperimental(_Category):
     """Options of norms that may change."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "distributed_batch_norm_replica_group_size": (
             "experimental_distributed_batch_norm_replica_group_size"
         )
@@ -79,8 +81,8 @@ class _NormsExperimental(_Category):
     def __init__(self) -> None:
         """
         Number of replicas that share the statistics of a batch norm in training. With 4
-        replicas and a size of 2, replicas 0 and 1 have the same mean and variance, and so
-        have 2 and 3. It cannot be combined with I/O tiles.
+        replicas and a size of 2, replicas 0 and 1 have the same mean and variance, and
+        so have 2 and 3. It cannot be combined with I/O tiles.
         """
         self.distributed_batch_norm_replica_group_size = 1
 
@@ -93,7 +95,7 @@ class _NormsExperimental(_Category):
 class _Norms(_Category):
     """Batch, layer, group and instance norms."""
 
-    _fields = {"use_stable_statistics": "use_stable_norm_statistics"}
+    _fields: Mapping[str, str] = {"use_stable_statistics": "use_stable_norm_statistics"}
 
     def __init__(self) -> None:
         """
@@ -110,15 +112,15 @@ class _Norms(_Category):
 class _Math(_Category):
     """Rewriting of arithmetic."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "fast": "algebraic_simplifier_config.enable_fast_math",
         "dot_strength": "algebraic_simplifier_config.enable_dot_strength",
     }
 
     def __init__(self) -> None:
         """
-        Allow any rewriting of arithmetic that is right for real numbers, even if rounding
-        makes the result different.
+        Allow any rewriting of arithmetic that is right for real numbers, even if
+        rounding makes the result different.
         """
         self.fast = False
         """
@@ -133,7 +135,7 @@ class _Math(_Category):
 class _Optimizations(_Category):
     """Trades of memory against speed."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "prefetch_data_streams": "prefetch_data_streams",
         "combine_embedding_lookups": "enable_multi_slice_combiner",
         "combine_matmuls": "enable_matmul_combiner",
@@ -155,6 +157,11 @@ class _Optimizations(_Category):
     }
 
     def __init__(self) -> None:
+        self._declare_rewriting()
+        self._declare_buffers()
+        self._declare_blocks()
+
+    def _declare_rewriting(self) -> None:
         """
         How arithmetic may be rewritten.
         """
@@ -179,6 +186,8 @@ class _Optimizations(_Category):
         Make one copy of the inputs that come from the host together; takes more memory.
         """
         self.merge_infeed_io_copies = True
+
+    def _declare_buffers(self) -> None:
         """
         Bytes that sums over replicas may hold back in order to be done together.
         """
@@ -212,13 +221,15 @@ class _Optimizations(_Category):
         :py:class:`~tensorflow.python.ipu.config.MergeRemoteBuffersBehaviour`.
         """
         self.merge_remote_buffers = MergeRemoteBuffersBehaviour.IF_BENEFICIAL
+
+    def _declare_blocks(self) -> None:
         """
         Rewrite gathers that are embedding lookups as such.
         """
         self.enable_gather_simplifier = True
         """
-        Size of the blocks in which triangular systems are solved, each block on one tile;
-        0 leaves it to the compiler. Smaller blocks use more tiles and more code.
+        Size of the blocks in which triangular systems are solved, each block on one
+        tile; 0 leaves it to the compiler. Smaller blocks use more tiles and more code.
         """
         self.triangular_solve_expander_block_size = 0
         """
@@ -239,7 +250,7 @@ class _Optimizations(_Category):
 class _Scheduling(_Category):
     """The order of operators."""
 
-    _fields = {
+    _fields: Mapping[str, str] = {
         "algorithm": "speed_size_config.scheduler_selection",
         "maximum_scheduler_lookahead_depth": "max_scheduler_lookahead_depth",
         "maximum_scheduler_search_space_size": "max_scheduler_search_space_size",

@@ -32,6 +32,7 @@ __all__ = [
     "list_options",
     "num_ipus",
     "num_ipus_of_all_processes",
+    "on_configured",
     "on_reset",
     "ordinal_of",
     "reset",
@@ -61,6 +62,7 @@ class Devices:
         self._options: Any = None
         self._leases: dict[int, Lease] = {}
         self._listeners: list[Callable[[], None]] = []
+        self._followers: list[Callable[[], None]] = []
 
     def configure(self, options: Any) -> None:
         """Bring a configuration into force; attach if it says so."""
@@ -71,7 +73,8 @@ class Devices:
                 return
             if self._options is not None:
                 self._check_replaceable()
-                self.reset()
+            # Devices may have attached before they were configured.
+            self.reset()
             self._options = options
             try:
                 self._open(options)
@@ -79,6 +82,8 @@ class Devices:
                 self._release()
                 self._options = None
                 raise
+            for follower in tuple(self._followers):
+                follower()
 
     def _check_replaceable(self) -> None:
         if self._options.device_config:
@@ -214,6 +219,10 @@ class Devices:
         """Call `callback` whenever the configuration or the programs are forgotten."""
         self._listeners.append(callback)
 
+    def on_configured(self, callback: Callable[[], None]) -> None:
+        """Call `callback` whenever a new configuration is in force."""
+        self._followers.append(callback)
+
     def forget_programs(self) -> None:
         """Tell the listeners to forget what they know about programs."""
         for listener in tuple(self._listeners):
@@ -319,13 +328,20 @@ def on_reset(callback: Callable[[], None]) -> None:
     _DEVICES.on_reset(callback)
 
 
+def on_configured(callback: Callable[[], None]) -> None:
+    """Call `callback` whenever a new configuration is in force."""
+    _DEVICES.on_configured(callback)
+
+
 def system(ordinal: int = 0) -> System:
     """The machine to model for what runs on a device."""
     return _DEVICES.system(ordinal)
 
 
 def ordinal_of(name: str) -> int:
-    """1 for "/device:IPU:1"."""
+    """1 for "/device:IPU:1"; 0 if no device is named."""
+    if not name:
+        return 0
     try:
         ordinal = device_lib.DeviceSpec.from_string(name).device_index
     except ValueError:

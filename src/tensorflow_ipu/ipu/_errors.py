@@ -31,22 +31,35 @@ def failing(kind: ErrorClass, message: str) -> Any:
 def failing_if(condition: Any, kind: ErrorClass, message: str) -> Any:
     """An operation that fails with this error if `condition` holds when it runs."""
     if tf.executing_eagerly():
-        return failing(kind, message) if bool(condition) else tf.no_op()
+        return failing(kind, message) if bool(condition) else tf.constant(0)
 
     def fail() -> Any:
-        with tf.control_dependencies([failing(kind, message)]):
-            return tf.no_op()
+        failed = failing(kind, message)
+        # By value where it has one: an unused read may be optimised away.
+        if not isinstance(failed, tf.Operation):
+            return tf.cast(failed, tf.int32)
+        with tf.control_dependencies([failed]):
+            return tf.constant(0)
 
-    return tf.cond(condition, fail, tf.no_op)
+    return tf.cond(condition, fail, lambda: tf.constant(0))
 
 
 def _nobodys_variable(name: str) -> Any:
-    return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[], shared_name=name)
+    return tf.raw_ops.VarHandleOp(
+        dtype=tf.float32, shape=[], shared_name=name, container=name
+    )
+
+
+def _used(value: Any) -> Any:
+    """An operation that needs `value`: TensorFlow leaves out what nobody needs."""
+    return tf.raw_ops.Assert(condition=tf.math.is_finite(value), data=[value])
 
 
 _FAILING: dict[ErrorClass, Callable[[str], Any]] = {
-    tf.errors.FailedPreconditionError: lambda message: tf.raw_ops.ReadVariableOp(
-        resource=_nobodys_variable(message), dtype=tf.float32
+    tf.errors.FailedPreconditionError: lambda message: _used(
+        tf.raw_ops.ReadVariableOp(
+            resource=_nobodys_variable(message), dtype=tf.float32
+        )
     ),
     tf.errors.NotFoundError: lambda message: tf.raw_ops.DestroyResourceOp(
         resource=_nobodys_variable(message), ignore_lookup_error=False

@@ -208,7 +208,7 @@ def _parse(text: str) -> Flags:
         name, value = _parse_word(word)
         values[name] = value
     if values["help"]:
-        print(_render_help(), file=sys.stderr)
+        sys.stderr.write(_render_help())
     return Flags(**{field.name: values[field.name] for field in fields(Flags)})
 
 
@@ -256,4 +256,4 @@ def _render_help() -> str:
         reason = flag.without_effect
         note = f" (without effect: {reason})" if reason else ""
         lines.append(f"  --{name}: {flag.meaning}{note}")
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"

@@ -45,9 +45,10 @@ _GONE = {
 
 def _replaced_by(attribute: str) -> Callable[[_F], _F]:
     """Decorator: warn that an attribute of `IPUConfig` does this now."""
-    return deprecation.deprecated(
+    decorate: Any = deprecation.deprecated(
         None, f"Make an IPUConfig and set {attribute}, then configure_ipu_system()."
     )
+    return decorate
 
 
 def _set(opts: Any, **fields: Any) -> Any:

@@ -7,7 +7,9 @@ must be.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 from tensorflow.core.protobuf import config_pb2
@@ -16,6 +18,7 @@ from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
+from tensorflow.python.framework import ops, test_util
 
 
 class _NotCompiled:
@@ -41,8 +44,11 @@ def apply() -> None:
     if isinstance(vars(polymorphic_function.Function).get("_jit_compile"), property):
         return
     _leave_jit_compile_to_the_ipu()
+    _place_softly()
     _place_softly_in_sessions()
     _iterate_data_sets_on_the_ipu()
+    _shard_gradient_tapes()
+    _open_sessions_in_xla_tests()
 
 
 def _leave_jit_compile_to_the_ipu() -> None:
@@ -59,6 +65,19 @@ def _leave_jit_compile_to_the_ipu() -> None:
     polymorphic_function.Function._jit_compile = property(read, write)  # pyright: ignore
 
 
+def _place_softly() -> None:
+    # /device:IPU:0 has no kernels of its own: it exists by falling back to the CPU, so
+    # a program that forbids to fall back (and finds an IPU on a real machine) is let be.
+    stock = context.Context.soft_device_placement
+
+    def keep(self: Any, enable: Any) -> None:
+        del enable
+        stock.fset(self, True)
+
+    context.Context.soft_device_placement = property(stock.fget, keep)
+    context.context().soft_device_placement = True
+
+
 def _place_softly_in_sessions() -> None:
     # No kernel is registered for /device:IPU:0: with soft placement TensorFlow falls
     # back to the CPU, which is its default everywhere but in sessions.
@@ -67,15 +86,27 @@ def _place_softly_in_sessions() -> None:
     @functools.wraps(stock)
     def softly(self: Any, target: Any = "", graph: Any = None, config: Any = None):
         if config is None:
-            config = context.context().config
+            config = getattr(context.context(), "config", None)
         if isinstance(config, config_pb2.ConfigProto):
             soft = config_pb2.ConfigProto()
             soft.CopyFrom(config)
             soft.allow_soft_placement = True
             config = soft
         stock(self, target, graph, config)
+        from . import _graph_programs
+
+        # The graph may have been built before the device was configured.
+        _graph_programs.follow_device(self.graph)
 
     session.BaseSession.__init__ = softly
+
+
+def _shard_gradient_tapes() -> None:
+    # A gradient belongs on the IPU of its forward operation. TensorFlow's tapes keep
+    # attributes of operations, but not those of the scope they are made in.
+    from . import sharding
+
+    sharding.enable_sharded_gradient_tape()
 
 
 def _iterate_data_sets_on_the_ipu() -> None:
@@ -92,3 +123,29 @@ def _iterate_data_sets_on_the_ipu() -> None:
         return stock(self)
 
     dataset_ops.DatasetV2.__iter__ = iterate
+
+
+def _open_sessions_in_xla_tests() -> None:
+    # Tests of programs in the style of TensorFlow 1 derive from XLATestCase, whose
+    # session() brings a graph of its own, in eager mode too. The session of stock test
+    # cases, to which it may fall back, is in eager mode an object that only complains.
+    stock = test_util.TensorFlowTestCase.session
+
+    @contextlib.contextmanager
+    def opened(
+        self: Any,
+        graph: Any = None,
+        config: Any = None,
+        use_gpu: bool = True,
+        force_gpu: bool = False,
+    ) -> Iterator[Any]:
+        kinds = {kind.__name__ for kind in type(self).__mro__}
+        if "XLATestCase" not in kinds or not context.executing_eagerly():
+            with stock(self, graph, config, use_gpu, force_gpu) as found:
+                yield found
+            return
+        graph = graph or ops.Graph()
+        with graph.as_default(), session.Session(graph=graph, config=config) as found:
+            yield found
+
+    test_util.TensorFlowTestCase.session = opened

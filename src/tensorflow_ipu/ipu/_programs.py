@@ -1,9 +1,10 @@
 """IPU programs: what the original compiles for the device, here traced and run.
 
 A program with one replica is built where the user builds it, by stock TensorFlow. A
-program with several is traced once and run by :class:`popple.engine.tensorflow.Program`.
-How many there are follows from the device and from the IPUs that one replica spans,
-which only the traced operations tell.
+program with several is traced once and run by `popple.engine.tensorflow.Program`. How
+many there are follows from the device and from the IPUs that one replica spans, which
+only the traced operations tell. Programs in the graphs of TensorFlow 1 are the subject
+of `_graph_programs`.
 """
 
 from __future__ import annotations
@@ -11,18 +12,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.distribute import device_util
 from tensorflow.python.eager.polymorphic_function import (
-    atomic_function,
     function_type_utils,
+    polymorphic_function,
     tracing_compilation,
 )
-from tensorflow.python.framework import func_graph, ops
-from tensorflow.python.ops import variable_scope
 
 from popple.engine.tensorflow import Program, tracing
 
@@ -125,6 +123,7 @@ def run_function(
     count = replicas_for(1, ordinal)
     with program_scope():
         if count == 1:
+            _check_types_of(function, args, kwargs)
             return function(*args, **kwargs)
         return _run_replicated(function, args, kwargs, ordinal, count)
 
@@ -140,7 +139,8 @@ def _run_replicated(
     traced = _TRACES.function(function, count)
     with tracing(count):
         concrete, inputs = _traced(traced, args, kwargs)
-    needed = _replicas_of(concrete.graph, ordinal)
+    _check_types(concrete)
+    needed = replicas_of(concrete.graph, ordinal)
     if needed != count:
         return _run_replicated(function, args, kwargs, ordinal, needed)
     outputs = _TRACES.program(concrete, count).call(inputs)
@@ -162,51 +162,22 @@ def _traced(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
     return concrete, flat
 
 
-def _replicas_of(graph: Any, ordinal: int) -> int:
+def _check_types_of(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Trace a function that is not traced yet for these arguments, and check it."""
+    if isinstance(function, polymorphic_function.Function):
+        _check_types(function.get_concrete_function(*args, **kwargs))
+
+
+def _check_types(concrete: Any) -> None:
+    """Refuse double precision, which the device lacks."""
+    for role, tensors in (("input", concrete.inputs), ("output", concrete.outputs)):
+        if any(tensor.dtype == tf.float64 for tensor in tensors):
+            raise TypeError(
+                f"Unsupported data type for {role}: float64. Cast it to float32."
+            )
+
+
+def replicas_of(graph: Any, ordinal: int) -> int:
+    """How many replicas of the program traced into `graph` the device holds."""
     num_shards = max(shards_of(graph), _COMPILING.num_shards)
     return replicas_for(num_shards, ordinal)
-
-
-def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
-    """Build `function(*inputs)` into the current graph as an IPU program."""
-    flat = [tf.convert_to_tensor(value) for value in tf.nest.flatten(list(inputs))]
-    given = tf.nest.pack_sequence_as(list(inputs), flat)
-    ordinal = _device.ordinal_of(device_util.current())
-    _device.attach(ordinal)
-    count = replicas_for(1, ordinal)
-    if count == 1:
-        return function(*given)
-    return _build_replicated(function, given, ordinal, count)
-
-
-def _build_replicated(
-    function: Callable[..., Any], inputs: Sequence[Any], ordinal: int, count: int
-) -> Any:
-    """The same for several replicas: a function in the graph, called for each."""
-    scope = variable_scope.get_variable_scope()
-    operations: list[Any] = []
-
-    def inside(*given: Any) -> Any:
-        with variable_scope.variable_scope(scope, auxiliary_name_scope=False):
-            outputs = function(*given)
-        if isinstance(outputs, tf.Operation):
-            operations.append(outputs)
-            with tf.control_dependencies([outputs]):
-                return tf.constant(0)
-        return outputs
-
-    name = ops.get_default_graph().unique_name("ipu_program")
-    with tracing(count):
-        graph = func_graph.func_graph_from_py_func(
-            name, inside, args=tuple(inputs), kwargs={}
-        )
-    needed = _replicas_of(graph, ordinal)
-    if needed != count:
-        return _build_replicated(function, inputs, ordinal, needed)
-    program = Program(
-        atomic_function.from_func_graph(name, graph, {}), graph.external_captures, count
-    )
-    outputs = program.call(tf.nest.flatten(list(inputs)))
-    if operations:
-        return outputs[0].op
-    return tf.nest.pack_sequence_as(graph.structured_outputs, outputs)

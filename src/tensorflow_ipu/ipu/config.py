@@ -6,6 +6,7 @@ TensorFlow device for each entry of `auto_select_ipus` or `select_ipus`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tensorflow.compiler.plugin.poplar.driver import config_pb2
@@ -67,11 +68,9 @@ __all__ = [
 
 
 class IPUConfig(_Category):
-    """All options of the IPU system. They count from `configure_ipu_system` on.
+    """All options of the IPU system. They count from `configure_ipu_system` on."""
 
-    """
-
-    _fields = {
+    _fields: Mapping[str, str] = {
         "allow_recompute": "speed_size_config.allow_recompute",
         "selection_order": "selection_order",
         "serialization_output_folder": "serialization_folder",
@@ -80,6 +79,13 @@ class IPUConfig(_Category):
     }
 
     def __init__(self) -> None:
+        self._declare_options()
+        self._declare_selection()
+        self._declare_operators()
+        self._declare_hardware()
+        self._finalize_base_config()
+
+    def _declare_options(self) -> None:
         """
         Compute values again in the backward pass where that saves memory, as far as it
         changes no result.
@@ -103,10 +109,12 @@ class IPUConfig(_Category):
         Options of the library that replicas exchange data with.
         """
         self.gcl_poplar_options = {}
+
+    def _declare_selection(self) -> None:
         """
         Configure the IPUs to be used by the program, by number. An integer makes one
-        TensorFlow device, `/device:IPU:0`, of that many IPUs; a list makes one device for
-        each of its entries.
+        TensorFlow device, `/device:IPU:0`, of that many IPUs; a list makes one device
+        for each of its entries.
 
         .. code-block:: python
 
@@ -118,10 +126,10 @@ class IPUConfig(_Category):
         """
         self.auto_select_ipus: int | list[int] | tuple[int, ...] = []
         """
-        Configure the IPUs to be used by the program, by id. An id, as `gc-info -l` lists
-        them, stands for one IPU or for a group of IPUs that are linked to each other: on a
-        Pod16, 0 to 15 are single IPUs, 16 to 23 pairs, 24 to 27 groups of four, 28 and 29
-        groups of eight and 30 is all of them.
+        Configure the IPUs to be used by the program, by id. An id, as `gc-info -l`
+        lists them, stands for one IPU or for a group of IPUs that are linked to each
+        other: on a Pod16, 0 to 15 are single IPUs, 16 to 23 pairs, 24 to 27 groups of
+        four, 28 and 29 groups of eight and 30 is all of them.
 
         .. code-block:: python
 
@@ -132,34 +140,16 @@ class IPUConfig(_Category):
           config.select_ipus = [24, 25]
         """
         self.select_ipus: int | list[int] | tuple[int, ...] = []
+
+    def _declare_operators(self) -> None:
         """
         Options of convolutions.
         """
         self.convolutions = _Convolutions()
         """
-        When and to what the program attaches.
-        """
-        self.device_connection = _DeviceConnection()
-        """
         Options of slices.
         """
         self.slices = _Slices()
-        """
-        Options that may change or go at any time.
-        """
-        self.experimental = _Experimental()
-        """
-        The floating point control register of the IPU.
-        """
-        self.floating_point_behaviour = _FloatingPointBehaviour()
-        """
-        Tiles that do nothing but input and output.
-        """
-        self.io_tiles = _IOTiles()
-        """
-        The IPU Model, which is used if TF_POPLAR_FLAGS has `--use_ipu_model`.
-        """
-        self.ipu_model = _IPUModel()
         """
         Options of matrix multiplications.
         """
@@ -180,7 +170,28 @@ class IPUConfig(_Category):
         How operators are ordered.
         """
         self.scheduling = _Scheduling()
-        self._finalize_base_config()
+
+    def _declare_hardware(self) -> None:
+        """
+        When and to what the program attaches.
+        """
+        self.device_connection = _DeviceConnection()
+        """
+        Options that may change or go at any time.
+        """
+        self.experimental = _Experimental()
+        """
+        The floating point control register of the IPU.
+        """
+        self.floating_point_behaviour = _FloatingPointBehaviour()
+        """
+        Tiles that do nothing but input and output.
+        """
+        self.io_tiles = _IOTiles()
+        """
+        The IPU Model, which is used if TF_POPLAR_FLAGS has `--use_ipu_model`.
+        """
+        self.ipu_model = _IPUModel()
 
     def configure_ipu_system(self, device: str = "cpu") -> None:
         """Bring this configuration into force."""

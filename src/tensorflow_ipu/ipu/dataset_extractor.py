@@ -41,16 +41,15 @@ def dataset_extractor(
     writer = _arrays.ElementWriter(filename, feed_name, num_elements, print_stats)
 
     def write(index: Any, *element: Any) -> Any:
-        inputs = [index, *nest.flatten(element)]
+        components: Any = nest.flatten(element)
+        inputs = [index, *components]
         return array_ops.reshape(
             script_ops.numpy_function(writer.write, inputs, dtypes.int64), []
         )
 
     start = constant_op.constant(0, dtypes.int64)
     written = dataset.take(num_elements).reduce(start, write)
-    return _operation(
-        script_ops.numpy_function(writer.finish, [written], dtypes.int64)
-    )
+    return _operation(script_ops.numpy_function(writer.finish, [written], dtypes.int64))
 
 
 def get_variable_handles(variables: Sequence[Any]) -> list[Any]:
@@ -105,7 +104,8 @@ def import_variables(
         return _arrays.read(filenames, names, strict, print_stats)
 
     kinds = [variable.dtype.base_dtype for variable in variables]
-    values = script_ops.numpy_function(read, [], kinds)
+    # A list of one type yields a tensor, not a list of one.
+    values: Any = nest.flatten(script_ops.numpy_function(read, [], kinds))
     pairs = zip(variables, values, strict=True)
     return [v.assign(array_ops.reshape(value, v.shape)) for v, value in pairs]
 

@@ -11,7 +11,7 @@ from tensorflow.python.framework import device as tf_device
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import variable_scope
 
-from . import _programs, scopes
+from . import _graph_programs, _programs, scopes
 
 
 def compile(
@@ -30,7 +30,9 @@ def compile(
     graph = ops.get_default_graph()
     num_before = len(graph.get_operations())
     with scopes.ipu_jit_scope(0), _programs.program_scope():
-        outputs = _programs.build(lambda *given: _computed(computation, given), inputs)
+        outputs = _graph_programs.build(
+            lambda *given: _computed(computation, given), inputs
+        )
     _check_placement(graph.get_operations()[num_before:])
     return outputs
 

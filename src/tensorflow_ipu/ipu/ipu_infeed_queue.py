@@ -52,8 +52,16 @@ class IPUInfeedQueue:
         self._initialized = False
         self._dequeued = False
         self._from_spec = False
-        self._dataset = _synthetic.for_infeed(dataset).prefetch(self._prefetch_depth)
+        self._dataset = self._prepared(dataset)
         self._handle = self._new_handle()
+
+    def _prepared(self, dataset: Any) -> Any:
+        return _synthetic.for_infeed(dataset).prefetch(self._prefetch_depth)
+
+    def _restart(self, dataset: Any) -> None:
+        """Read another data set of the same structure; programs need not know."""
+        self._dataset = self._prepared(dataset)
+        _ = self.initializer
 
     @property
     def dequeued(self) -> bool:
@@ -97,8 +105,11 @@ class IPUInfeedQueue:
                 f"Infeed with id={self._id} was never initialized, so there is nothing"
                 " to delete: use its `initializer` first.",
             )
+        # An empty data set in its place: the iterator itself can be made again.
         with tf.device(_CPU):
-            return tf.raw_ops.DestroyResourceOp(resource=self._handle)
+            return tf.raw_ops.MakeIterator(
+                dataset=self._dataset.take(0)._variant_tensor, iterator=self._handle
+            )
 
     def get_next(self) -> Any:
         """Refused: loops read the infeed themselves."""

@@ -17,7 +17,7 @@ from tensorflow.python.framework import func_graph, ops
 
 from popple.engine.tensorflow import num_replicas, per_replica
 
-from . import _errors, _feeds, _synthetic
+from . import _errors, _feeds, _graph_programs, _synthetic
 
 # The host takes when it likes: nothing may wait for it.
 _CAPACITY = 2**31 - 1
@@ -100,7 +100,9 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         self._operations: list[Any] = []
         self._enqueuing_thread: int | None = None
         self._enqueuing_graph: Any = None
+        # By graph, None being eager execution; dequeues are what the user has.
         self._buffers: dict[Any, _Buffers] = {}
+        self._dequeues: dict[Any, list[list[Any]]] = {}
 
     def enqueue(self, tensors: Any) -> Any:
         """Hand a tensor, or a structure of tensors, to the host; the operation."""
@@ -136,7 +138,17 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             known = self._buffers.get(key)
             if known is None or known.kind != kind:
                 known = self._buffers[key] = _Buffers(*kind)
+                self._tie_dequeues(key, known)
             return known
+
+    def _tie_dequeues(self, graph: Any, buffers: _Buffers) -> None:
+        """Let what was dequeued in a graph come from new queues.
+
+        The program was built again, for another number of replicas.
+        """
+        for held in self._dequeues.get(graph, ()):
+            for old, new in zip(held, self._take(buffers), strict=True):
+                old.op._update_input(0, new)
 
     @property
     def enqueued(self) -> bool:
@@ -146,7 +158,11 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         here = ops.get_default_graph()
         if threading.get_ident() != self._enqueuing_thread:
             here = self._enqueuing_graph
-        return any(here in _with_outer(op.graph) for op in self._operations)
+        return any(
+            here in _with_outer(op.graph)
+            for op in self._operations
+            if not _graph_programs.is_discarded(op)
+        )
 
     def dequeue(self, wait_for_completion: bool = False) -> Any:
         """What was enqueued since the last call.
@@ -163,9 +179,12 @@ class IPUOutfeedQueue(collections.abc.Iterable):
                 "Trying to dequeue an outfeed which has not been enqueued: run, or"
                 " build, the program that enqueues first."
             )
-        buffers = self._buffers[None if eager else ops.get_default_graph()]
+        key = None if eager else ops.get_default_graph()
         with tf.device("/device:CPU:0"):
-            flat = self._take(buffers)
+            flat = self._take(self._buffers[key])
+            if not eager:
+                flat = [tf.identity(tensor) for tensor in flat]
+                self._dequeues.setdefault(key, []).append(flat)
         return tf.nest.pack_sequence_as(self._structure, flat)
 
     def _take(self, buffers: _Buffers) -> list[Any]:
@@ -178,8 +197,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             "Trying to get the last value from an outfeed queue, but nothing was"
             " enqueued since it was last read. Run the program first.",
         )
-        with tf.control_dependencies([checked] if checked is not None else []):
-            return [tensor[-1] for tensor in buffers.take(tf.identity(size))]
+        return [tensor[-1] for tensor in buffers.take(size + checked)]
 
     @property
     def deleter(self) -> Any:

@@ -6,6 +6,7 @@ an instance the class that has both.
 
 from __future__ import annotations
 
+import importlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
@@ -52,6 +53,9 @@ class KerasExtensions:
         self._enable_iterators = enable_dataset_iterators
         self._enable_keras_extensions = enable_keras_extensions
         self._keras_extensions: OrderedDict[Key, type] = OrderedDict()
+        if enable_keras_extensions:
+            # Registers the extensions; needs this package, so not at the top.
+            importlib.import_module("keras.ipu")
 
     def _enable_dataset_iterators(self) -> bool:
         return tf.executing_eagerly() and self._enable_iterators
@@ -81,7 +85,8 @@ class KerasExtensions:
             return
         for (class_type, extension_type), extension in self._all_extensions():
             if isinstance(instance, class_type):
-                self._extend(instance, extension_type, extension)
+                extender: Any = extension_type
+                extender.extend(instance, class_type, extension)
                 return
 
     def _all_extensions(self) -> Iterator[tuple[Key, type]]:
@@ -89,24 +94,3 @@ class KerasExtensions:
         for key, extension in _extensions_manager:
             if key not in self._keras_extensions:
                 yield key, extension
-
-    @staticmethod
-    def _extend(instance: Any, extension_type: type, extension: Any) -> None:
-        if isinstance(instance, extension_type):
-            if not isinstance(instance, extension):
-                raise RuntimeError(
-                    "KerasExtension patching failed - already patched with a different"
-                    " extension. Create the model in the scope of one strategy only."
-                )
-            return
-        original: Any = type(instance)
-
-        def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
-            original.__init__(self, *args, **kwargs)
-            extension.__init__(self)
-
-        instance.__class__ = type(
-            original.__name__, (original, extension), {"__init__": initialise}
-        )
-        instance.__original_class__ = original
-        extension.__init__(instance)

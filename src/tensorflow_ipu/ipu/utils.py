@@ -14,7 +14,6 @@ from tensorflow.compiler.plugin.poplar.tools.tensorflow_weights_extractor import
     import_data_in_live_model,
     import_data_in_live_session,
 )
-from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import values
@@ -141,20 +140,22 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
     one). What reads another variable stays where that variable is.
     """
     graph = graph or ops.get_default_graph()
-    variables = (
-        variable
-        for variable in graph.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
-        if not isinstance(variable, values.DistributedVariable)
-    )
-    pending = [variable.initializer.inputs[1].op for variable in variables]
-    moved: set[Any] = set()
+    variables = graph.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
+    # A distribution strategy places the initialisers of its variables itself.
+    own = [v for v in variables if not isinstance(v, values.DistributedVariable)]
+    for op in _find_producers([v.initializer.inputs[1].op for v in own]):
+        _move_to_cpu(op)
+
+
+def _find_producers(ops_to_follow: list[Any]) -> set[Any]:
+    """The operators and what they need, up to operators that use a resource."""
+    pending, found = list(ops_to_follow), set[Any]()
     while pending:
         op = pending.pop()
-        if op not in moved and not _uses_resource(op):
-            moved.add(op)
+        if op not in found and not _uses_resource(op):
+            found.add(op)
             pending.extend(tensor.op for tensor in op.inputs)
-    for op in moved:
-        _move_to_cpu(op)
+    return found
 
 
 def _uses_resource(op: Any) -> bool:
@@ -163,9 +164,8 @@ def _uses_resource(op: Any) -> bool:
 
 def _move_to_cpu(op: Any) -> None:
     op._set_device(_CPU)
-    op._clear_attr("_class")
-    op._set_attr("_XlaCompile", attr_value_pb2.AttrValue(b=False))
-    op._set_attr("_XlaScope", attr_value_pb2.AttrValue(s=b""))
+    for name in ("_class", "_XlaCompile", "_XlaScope"):
+        op._clear_attr(name)
 
 
 def export_dataset_to_file(

@@ -7,6 +7,7 @@ that says why it must be; models made outside an `IPUStrategy` behave as before.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -98,12 +99,22 @@ def _new_instance(cls: Any) -> Any:
     try:
         return cls()
     except TypeError as error:
-        raise NotImplementedError(
+        _LOADING.failure = NotImplementedError(
             f"A model of class {cls.__name__} cannot be made again without the "
             "arguments of its constructor. Subclassed models which require parameters "
             "in their constructors must override the `from_config` function to be "
             "saved and loaded."
-        ) from error
+        )
+        raise _LOADING.failure from error
+
+
+class _Loading(threading.local):
+    """Why a model could not be made again. Keras goes on with a makeshift one."""
+
+    failure: NotImplementedError | None = None
+
+
+_LOADING = _Loading()
 
 
 def _restore_options_from_saved_model() -> None:
@@ -112,7 +123,10 @@ def _restore_options_from_saved_model() -> None:
 
     @functools.wraps(original)
     def load(*args: Any, **kwargs: Any) -> Any:
+        _LOADING.failure = None
         model = original(*args, **kwargs)
+        if _LOADING.failure is not None:
+            raise _LOADING.failure
         metadata = getattr(model, "_serialized_attributes", {}).get("metadata", {})
         config = metadata.get("model_config", {}).get("config", {})
         _restore_options(model, config)

@@ -1,8 +1,6 @@
-"""What tf_keras does otherwise than Keras 2.6 did, set right for programs of the IPU.
+"""What tf_keras does otherwise than Keras 2.6 did, set right: one function for each.
 
-In: tf_keras, as soon as it is loaded in a program for the IPU. Out: the same modules,
-with the optimisers of 2.6 behind their public names, the names 2.6 had, and its
-treatment of vectors and of `steps_per_execution`. Every change is one small function.
+In: the loaded tf_keras. Out: its own functions and classes, changed in place.
 """
 
 from __future__ import annotations
@@ -11,127 +9,65 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from tensorflow_ipu import _notices
-from tensorflow_ipu.keras_layout.names import ADDED
 
-# The public faces of Keras: each has its own copy of every public name.
-FACES = (
-    "tf_keras",
-    "tf_keras.api._v1.keras",
-    "tf_keras.api._v2.keras",
-    "tensorflow.keras",
+OPTIMIZERS = "tf_keras.src.optimizers"
+
+# Class, module of today's, module of the one of 2.6 (an OptimizerV2).
+OPTIMIZER_CLASSES = (
+    ("Adadelta", "adadelta", "legacy.adadelta"),
+    ("Adagrad", "adagrad", "legacy.adagrad"),
+    ("Adam", "adam", "legacy.adam"),
+    ("Adamax", "adamax", "legacy.adamax"),
+    ("Ftrl", "ftrl", "legacy.ftrl"),
+    ("Nadam", "nadam", "legacy.nadam"),
+    ("RMSprop", "rmsprop", "legacy.rmsprop"),
+    ("SGD", "sgd", "legacy.gradient_descent"),
 )
-OPTIMIZER_FACES = tuple(f"{face}.optimizers" for face in FACES)
-
-# Module of today's optimiser -> its class -> module of the optimiser of 2.6.
-OPTIMIZERS = {
-    "adadelta": ("Adadelta", "adadelta"),
-    "adagrad": ("Adagrad", "adagrad"),
-    "adam": ("Adam", "adam"),
-    "adamax": ("Adamax", "adamax"),
-    "ftrl": ("Ftrl", "ftrl"),
-    "nadam": ("Nadam", "nadam"),
-    "rmsprop": ("RMSprop", "rmsprop"),
-    "sgd": ("SGD", "gradient_descent"),
-}
 
 
-@dataclass
-class Adoption:
-    """Whether tf_keras has been set right."""
-
-    is_done: bool = False
-
-
-ADOPTION = Adoption()
-
-
-def adopt_if_loaded() -> None:
-    """Set tf_keras right, if it was loaded before the program turned to the IPU."""
-    if is_loaded("tf_keras"):
-        adopt()
+def pairs_of_optimizers() -> list[tuple[Any, Any]]:
+    """Every optimiser class of today and the one of 2.6 with the same name."""
+    pairs = [
+        (find_class(today, name), find_class(former, name))
+        for name, today, former in OPTIMIZER_CLASSES
+    ]
+    base = find_class("legacy.optimizer_v2", "OptimizerV2")
+    return [*pairs, (find_class("optimizer", "Optimizer"), base)]
 
 
-def adopt() -> None:
-    """Set tf_keras right, once all of its code has run."""
-    if ADOPTION.is_done:
-        return
-    ADOPTION.is_done = True
-    for name in (*ADDED, *OPTIMIZER_FACES):
-        extend(name)
-    read_names_as_optimizers_of_2_6()
-    expand_vectors()
-    accept_tensors_as_steps()
-
-
-def is_loaded(name: str) -> bool:
-    module = sys.modules.get(name)
-    return module is not None and not getattr(module.__spec__, "_initializing", False)
-
-
-def extend(name: str) -> None:
-    """Give one module what it had in 2.6, if it is loaded."""
-    module = sys.modules.get(name)
-    if module is None:
-        return
-    add_names(module, ADDED.get(name, {}))
-    if name in OPTIMIZER_FACES:
-        show_optimizers_of_2_6(module)
-
-
-def add_names(module: ModuleType, names: dict[str, str]) -> None:
-    """Let a module find more names, when they are asked for."""
-
-    def find(name: str) -> Any:
-        if name not in names:
-            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-        home, _, attribute = names[name].partition(":")
-        owner = importlib.import_module(home)
-        return getattr(owner, attribute) if attribute else owner
-
-    if names:
-        vars(module)["__getattr__"] = find
+def find_class(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(f"{OPTIMIZERS}.{module}"), name)
 
 
 def show_optimizers_of_2_6(face: ModuleType) -> None:
-    # Programs for the IPU rely on OptimizerV2: its get_gradients, slots and decay.
+    """Put OptimizerV2 behind the public names of a module of optimisers."""
+    # Programs for the IPU rely on it: get_gradients, slots, `Adam(decay=...)`.
     for today, former in pairs_of_optimizers():
-        for name, value in list(vars(face).items()):
-            if value is today:
-                setattr(face, name, former)
-
-
-def pairs_of_optimizers() -> list[tuple[type, type]]:
-    """Every optimiser of today with the one of 2.6 of the same name."""
-    base = "tf_keras.src.optimizers"
-    pairs = [
-        (find_class(f"{base}.{today}", name), find_class(f"{base}.legacy.{former}", name))
-        for today, (name, former) in OPTIMIZERS.items()
-    ]
-    today = find_class(f"{base}.optimizer", "Optimizer")
-    return [*pairs, (today, find_class(f"{base}.legacy.optimizer_v2", "OptimizerV2"))]
-
-
-def find_class(module: str, name: str) -> type:
-    return getattr(importlib.import_module(module), name)
+        shown = [name for name, value in vars(face).items() if value is today]
+        for name in shown:
+            setattr(face, name, former)
 
 
 def read_names_as_optimizers_of_2_6() -> None:
-    """`compile("adam")`, and a configuration without contents, mean OptimizerV2."""
-    optimizers = importlib.import_module("tf_keras.src.optimizers")
+    """Let `compile("adam")`, and an empty configuration, mean an OptimizerV2."""
+    stock = importlib.import_module(OPTIMIZERS)
     for name in ("get", "deserialize"):
-        stock = getattr(optimizers, name)
-        prefer = prefer_optimizer_v2(stock)
-        for face in ("tf_keras.src.optimizers", *OPTIMIZER_FACES):
-            if face in sys.modules:
-                setattr(sys.modules[face], name, prefer)
+        replace_everywhere(name, getattr(stock, name), prefer_v2(getattr(stock, name)))
 
 
-def prefer_optimizer_v2(stock: Callable[..., Any]) -> Callable[..., Any]:
+def replace_everywhere(name: str, stock: Any, ours: Any) -> None:
+    """Replace a function of tf_keras in all modules that re-export it."""
+    for module in list(sys.modules.values()):
+        holds = getattr(module, "__dict__", {}).get(name) is stock
+        if holds and module.__name__.startswith(("tf_keras.", "tensorflow.keras.")):
+            setattr(module, name, ours)
+
+
+def prefer_v2(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def prefer(what: Any, *args: Any, **kwargs: Any) -> Any:
         kwargs.setdefault("use_legacy_optimizer", True)
@@ -141,19 +77,19 @@ def prefer_optimizer_v2(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_optimizer_v2(what: Any) -> Any:
-    """An optimiser whose class was imported before the program touched the IPU."""
+    """The optimiser of 2.6 in the place of a later one, which no IPU program means."""
     if type(what) not in [today for today, _ in pairs_of_optimizers()]:
         return what
     _notices.warn(
-        f"{type(what).__name__} was imported before tensorflow.python.ipu; the model "
-        "gets an optimiser of Keras 2.6 with the same settings."
+        f"this {type(what).__name__} is newer than Keras 2.6, probably because it was "
+        "imported before tensorflow.python.ipu; the model gets the optimiser of 2.6 of "
+        "that name, with the same settings."
     )
-    optimizers = importlib.import_module("tf_keras.src.optimizers")
-    return optimizers.convert_to_legacy_optimizer(what)
+    return importlib.import_module(OPTIMIZERS).convert_to_legacy_optimizer(what)
 
 
 def expand_1d(data: Any) -> Any:
-    """The tensors of `data`, those of rank 1 with a last dimension of 1 added."""
+    """The tensors of `data`; those of rank 1 get a last dimension of 1."""
     tf = importlib.import_module("tensorflow")
 
     def expand(value: Any) -> Any:
@@ -164,9 +100,10 @@ def expand_1d(data: Any) -> Any:
 
 
 def expand_vectors() -> None:
-    # Keras 2.6 made [n] into [n, 1] in every batch; today's losses would broadcast a
-    # label of shape [n] against a prediction of shape [n, 1].
-    model = importlib.import_module("tf_keras.src.engine.training").Model
+    """Let models see a batch of n numbers as [n, 1]."""
+    # Keras 2.6 did so before every step; today a label of shape [n] may broadcast
+    # against a prediction of shape [n, 1].
+    model = find_model()
     for name in ("train_step", "test_step", "predict_step"):
         setattr(model, name, with_expanded_vectors(getattr(model, name)))
 
@@ -180,8 +117,9 @@ def with_expanded_vectors(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def accept_tensors_as_steps() -> None:
-    # Today's compile compares steps_per_execution with "auto", which a tensor refuses.
-    model = importlib.import_module("tf_keras.src.engine.training").Model
+    """Let `compile(steps_per_execution=...)` take a tensor."""
+    # Today's compile compares the value with "auto", which a tensor refuses.
+    model = find_model()
     stock = model.compile
 
     @functools.wraps(stock)
@@ -192,3 +130,7 @@ def accept_tensors_as_steps() -> None:
         return stock(self, *args, **kwargs)
 
     model.compile = compile
+
+
+def find_model() -> Any:
+    return importlib.import_module("tf_keras.src.engine.training").Model

@@ -113,6 +113,10 @@ ADDED: dict[str, dict[str, str]] = {
     "tf_keras.api._v1.keras": KERAS,
     "tf_keras.api._v2.keras": KERAS,
     "tensorflow.keras": KERAS,
+    f"{SRC}.engine.base_layer": {
+        "KerasExtension": "keras.ipu.extensions._extension:KerasExtension",
+        "extension_delegate": "keras.ipu.extensions._extension:extension_delegate",
+    },
     f"{SRC}.engine.data_adapter": {
         "expand_1d": "tensorflow_ipu.keras_layout.behaviour:expand_1d",
     },

@@ -18,6 +18,8 @@ from popple.capture.tensorflow.types import is_on_machine
 MAX_ELEMENTS = 4096
 """What has more elements is computed on the machine."""
 
+_CONTROL = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})
+
 Evaluate = Callable[..., Any]
 
 _BINARY: dict[str, Evaluate] = {
@@ -61,7 +63,6 @@ def _is_foldable(op: Operation, inputs: Sequence[Any]) -> bool:
         return False
     if sum(known.size for known in inputs) > MAX_ELEMENTS:
         return False
-    if op.op_def.is_stateful or not op.outputs:
+    if op.op_def.is_stateful or not op.outputs or op.type in _CONTROL:
         return False
     return all(is_on_machine(output.dtype) for output in op.outputs)
-

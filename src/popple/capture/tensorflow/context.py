@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from popple.capture.tensorflow.builder import GraphBuilder, Order, inverse, reorder
+from popple.capture.tensorflow.effects import Effects
 from popple.capture.tensorflow.framework import (
     Array,
     Operation,
@@ -22,7 +23,6 @@ from popple.capture.tensorflow.framework import (
 from popple.capture.tensorflow.known import Known, Resource
 from popple.capture.tensorflow.tags import Tag
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
-from popple.capture.tensorflow.effects import Effects
 from popple.errors import CaptureError
 from popple.graph import Attr, Op, TensorType
 
@@ -127,7 +127,10 @@ class OpContext:
         """The type of a result, which must be known."""
         if (found := self.found_types[index]) is not None:
             return found
-        raise self.error("the shape of its result is not known when compiling")
+        raise self.error(
+            "the shape of its result is not known when compiling",
+            "Give static shapes: for data sets, batch(..., drop_remainder=True).",
+        )
 
     def result_types(self) -> list[TensorType]:
         """The types of all results."""
@@ -216,13 +219,12 @@ class OpContext:
             line=tag.line,
         )
 
-    def error(self, what: str) -> CaptureError:
+    def error(self, what: str, remedy: str = "") -> CaptureError:
         """An error about this op."""
         return CaptureError(
             f"{self.kind} {self.op.name}: {what}.",
             where=self.tag.line,
-            remedy="Programs for the IPU need static shapes: for data sets, "
-            "batch(..., drop_remainder=True).",
+            remedy=remedy,
         )
 
 

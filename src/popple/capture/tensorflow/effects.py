@@ -32,7 +32,8 @@ class Effects:
     """The effects of the program walked so far.
 
     `names` are the values that stand for variables before the first op, `outputs` go
-    to the host. `loop_depth` is the number of the program's loops being walked.
+    to the host. `loop_depth` is the number of the program's loops being walked,
+    `accumulation` the number of micro-batches per update that an op spoke of.
     """
 
     builder: GraphBuilder
@@ -41,6 +42,7 @@ class Effects:
     updates: dict[str, Update] = field(default_factory=dict[str, Update])
     outputs: list[str] = field(default_factory=list[str])
     loop_depth: int = 0
+    accumulation: int = 1
     _current: dict[str, str] = field(default_factory=dict[str, str])
     _stacks: dict[str, list[Known]] = field(default_factory=dict[str, list[Known]])
 

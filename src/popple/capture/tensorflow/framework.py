@@ -23,6 +23,10 @@ from tensorflow.python.framework import (
 )
 from tensorflow.python.ops import cond_v2, handle_data_util, while_v2
 
+# Modules made from protocol buffers: their classes exist at run time only.
+_XLA_DATA: Any = xla_data_pb2
+_ATTR_VALUE: Any = attr_value_pb2
+
 Operation: TypeAlias = Any
 Tensor: TypeAlias = Any
 TensorFlowGraph: TypeAlias = Any
@@ -102,7 +106,7 @@ def user_frames(op: Operation) -> list[tuple[str, int]]:
 
 def sharded_chip(encoded: bytes) -> int | None:
     """The device of an encoded OpSharding that puts an op on one device."""
-    sharding = xla_data_pb2.OpSharding.FromString(encoded)
+    sharding = _XLA_DATA.OpSharding.FromString(encoded)
     devices = sharding.tile_assignment_devices
     return devices[0] if len(devices) == 1 else None
 
@@ -134,7 +138,7 @@ def evaluate(op: Operation, inputs: Sequence[Array]) -> list[Array] | None:
         ]
         kind, count = op.type.encode(), len(op.outputs)
         results = execute.execute(kind, count, tensors, attrs, context.context())
-    return [result.numpy() for result in results]
+    return [np.asarray(result.numpy()) for result in results]
 
 
 def _plain_attrs(op: Operation) -> tuple[Any, ...] | None:
@@ -164,7 +168,7 @@ def handle_data(handle: Tensor) -> tuple[Any, tuple[int, ...]] | None:
     data = handle_data_util.get_resource_handle_data(handle)
     if data is None or not data.is_set or not data.shape_and_type:
         return None
-    shape = tensor_shape.TensorShape(data.shape_and_type[0].shape)
+    shape: Any = tensor_shape.TensorShape(data.shape_and_type[0].shape)
     if not shape.is_fully_defined():
         return None
     return dtypes.as_dtype(data.shape_and_type[0].dtype), tuple(shape.as_list())
@@ -203,4 +207,4 @@ def _stand_in(tensor: Tensor, known: ShapedInput) -> Tensor:
 
 
 def _attr(**value: Any) -> Any:
-    return attr_value_pb2.AttrValue(**value)
+    return _ATTR_VALUE.AttrValue(**value)

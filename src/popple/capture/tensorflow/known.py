@@ -1,8 +1,8 @@
 """What is known about a tensor while a program is walked.
 
 A tensor is a value of the Graph (its name), a constant (an array, known when
-compiling), a resource (a variable, an iterator, a queue), a list of tensors, or None:
-something the machine has no part in.
+compiling), a resource (a variable, an iterator, a queue), a list of tensors, something
+in a branch that is not taken, or None: something the machine has no part in.
 """
 
 from __future__ import annotations
@@ -34,4 +34,11 @@ class TensorList:
         return replace(self, items=tuple(items))
 
 
-Known: TypeAlias = "str | np.ndarray[Any, Any] | Resource | TensorList | None"
+@dataclass(frozen=True)
+class NotTaken:
+    """A tensor in an old-style branch that is not taken."""
+
+
+Known: TypeAlias = (
+    "str | np.ndarray[Any, Any] | Resource | TensorList | NotTaken | None"
+)

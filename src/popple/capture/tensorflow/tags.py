@@ -1,6 +1,7 @@
 """Tags: what is known about an op beyond its operands.
 
-Facades put attributes on the ops they make (`LAYER`, `STAGE`, `PHASE`, `SHARDING`); for
+Facades put attributes on the ops they make (`LAYER`, `STAGE`, `PHASE`, `SHARDING`, and
+`ACCUMULATION` on those of the update: the number of micro-batches it is for); for
 everything else the op's name and its traceback tell. A backward op has the name of the
 forward op it was made for inside its own, and inherits what that one does not say.
 """
@@ -28,10 +29,13 @@ STAGE = "_ipu_stage"
 LAYER = "_ipu_layer"
 PHASE = "_ipu_phase"
 SHARDING = "_XlaSharding"
+ACCUMULATION = "_ipu_accumulation"
 
 _PHASES = {phase.value.encode(): phase for phase in Phase}
 _GRADIENTS = re.compile(r"gradient_tape|gradients(_\d+)?")
-_CONTROL = re.compile(r"(while|cond|case|StatefulPartitionedCall|PartitionedCall)(_\d+)?")
+_CONTROL = re.compile(
+    r"(while|cond|case|StatefulPartitionedCall|PartitionedCall)(_\d+)?"
+)
 
 # Packages beside which users do not write: TensorFlow, Keras, Popple, Python itself.
 _INSTALLED = ("tensorflow", "tf_keras", "keras", "absl", "wrapt", "six")
@@ -60,6 +64,7 @@ class Tag:
     mark: Mark = dataclasses.field(default_factory=Mark)
     module: str = ""
     line: str = ""
+    accumulation: int = 1
     attrs: Mapping[str, Attr] = dataclasses.field(default_factory=dict[str, Attr])
 
 
@@ -68,6 +73,7 @@ class Tagger:
 
     def __init__(self) -> None:
         self._forward: dict[str, Tag] = {}
+        self._scopes: dict[str, Tag] = {}
         self._lines: dict[tuple[tuple[str, int], ...], str] = {}
 
     def tag(self, op: Operation, scope: str, phase: Phase | None) -> Tag:
@@ -78,11 +84,12 @@ class Tagger:
         partner = self._find_partner(op)
         if partner is None:
             self._forward[op.name] = found
+            self._scopes.setdefault(op.name.rpartition("/")[0], found)
             return found
         return dataclasses.replace(
             found,
             phase=found.phase or Phase.BACKWARD,
-            mark=_either(found.mark, partner.mark),
+            mark=either(found.mark, partner.mark),
             module=partner.module,
             line=partner.line or found.line,
         )
@@ -95,8 +102,8 @@ class Tagger:
         if parts is None:
             return None
         for end in range(len(parts), 0, -1):
-            name = "/".join(parts[:end])
-            if found := self._forward.get(name.removesuffix("_grad")):
+            name = "/".join(parts[:end]).removesuffix("_grad")
+            if found := self._forward.get(name) or self._scopes.get(name):
                 return found
         return Tag("", module=module_of("/".join(parts)))
 
@@ -107,7 +114,7 @@ class Tagger:
         return self._lines[frames]
 
 
-def _either(mark: Mark, other: Mark) -> Mark:
+def either(mark: Mark, other: Mark) -> Mark:
     return Mark(
         other.stage if mark.stage is None else mark.stage,
         other.chip if mark.chip is None else mark.chip,
@@ -132,8 +139,10 @@ def _with_attrs(tag: Tag, attrs: Any) -> Tag:
     chip = sharded_chip(attrs[SHARDING].s) if SHARDING in attrs else None
     module = attrs[LAYER].s.decode() if LAYER in attrs else tag.module
     phase = _PHASES.get(attrs[PHASE].s, tag.phase) if PHASE in attrs else tag.phase
+    count = attrs[ACCUMULATION].i if ACCUMULATION in attrs else 1
+    mark = Mark(stage, chip)
     return dataclasses.replace(
-        tag, mark=Mark(stage, chip), module=module, phase=phase
+        tag, mark=mark, module=module, phase=phase, accumulation=count
     )
 
 

@@ -112,20 +112,24 @@ class Program:
 
     def call(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run all replicas; what replica 0 returned, flat."""
-        if not tf.executing_eagerly():
-            return self._build(inputs)
+        run = self._build if not tf.executing_eagerly() else self._wrapped(inputs)
+        outputs = run(*inputs)
+        return list(outputs)[: len(self._function.graph.outputs)]
+
+    def _wrapped(self, inputs: Sequence[Tensor]) -> Callable[..., Sequence[Tensor]]:
+        """The calls of all replicas as one function, built at the first run."""
         if self._eager is None:
             specs = [tf.TensorSpec.from_tensor(tensor) for tensor in inputs]
             # Without TensorFlow's automatic control dependencies, which would make
             # each replica wait for the one before it.
-            self._eager = tf.compat.v1.wrap_function(
-                lambda *tensors: self._build(tensors) or [tf.constant(0)], specs
-            )
-        outputs = self._eager(*inputs)
-        return list(outputs)[: len(self._function.graph.outputs)]
+            self._eager = tf.compat.v1.wrap_function(self._build, specs)
+        return self._eager
 
-    def _build(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """The calls of all replicas in the graph being built."""
+    def _build(self, *inputs: Tensor) -> list[Tensor]:
+        """The calls of all replicas in the graph being built.
+
+        The last output counts for nothing: it is there when the program has none.
+        """
         start = [*self._resets(), *self._copies.refresh()]
         with tf.control_dependencies(start):
             calls = [
@@ -135,9 +139,7 @@ class Program:
         with tf.control_dependencies(calls):
             end = self._copies.remember()
         with tf.control_dependencies([*calls, *end]):
-            done = tf.no_op(name="replicas_done")
-            tf.compat.v1.add_to_collection(_DONE, done)
-            return [tf.identity(output) for output in calls[0].outputs]
+            return [tf.identity(output) for output in (*calls[0].outputs, 0)]
 
     def _resets(self) -> list[Tensor]:
         varyings = (getattr(capture, _VARYING, None) for capture in self._captures)
@@ -161,5 +163,3 @@ class Program:
             return varying.values[replica]
         return self._copies.of(replica, capture)
 
-
-_DONE = "popple_replicas_done"

@@ -4,9 +4,10 @@ from popple.engine.torch.backends import (
     BACKENDS,
     DEVICES,
     check_backend,
-    with_backend,
+    function_maker,
 )
 from popple.engine.torch.clip import clip_gradients
+from popple.engine.torch.cuda_graphs import CudaGraphs
 from popple.engine.torch.loss_scale import AutomaticScaling, LossScale
 from popple.engine.torch.numerics import Arithmetic, Numerics
 from popple.engine.torch.replay import Replay, build_replay
@@ -31,6 +32,7 @@ __all__ = [
     "STATE_SLOTS",
     "Arithmetic",
     "AutomaticScaling",
+    "CudaGraphs",
     "DeviceMemory",
     "InferenceEngine",
     "LossScale",
@@ -44,7 +46,7 @@ __all__ = [
     "build_replay",
     "check_backend",
     "clip_gradients",
+    "function_maker",
     "initial_state",
-    "with_backend",
     "with_equal_steps",
 ]

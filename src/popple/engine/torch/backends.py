@@ -1,39 +1,33 @@
-"""Backends: how the function of a Replay is executed.
+"""Backends: how the function of a Replay is made.
 
     replay     straight-line Python over the framework's kernels (default)
     inductor   compiled by torch.compile into fused kernels of its own
 
-On a GPU either one is captured into a CUDA graph, so that a step is one launch.
+On a GPU the step of either one is captured into a CUDA graph (`cuda_graphs.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.fx import GraphModule
 
-from popple.engine.torch.cuda_graphs import CudaGraph
-from popple.engine.torch.replay import Replay
+from popple.engine.torch.replay import MakeFunction
 from popple.errors import UsageError, suggest
 
 BACKENDS = ("replay", "inductor")
 DEVICES = ("cpu", "cuda")
 
 
-def with_backend(replay: Replay, backend: str, device: str, num_fixed: int) -> Replay:
-    """The replay executed by `backend` on `device`.
+def function_maker(backend: str) -> MakeFunction | None:
+    """What makes functions of graphs for this backend; None for Replay's own way."""
+    return _compiled if backend == "inductor" else None
 
-    Its first `num_fixed` arguments, weights and buffers, keep their memory from call
-    to call; the others are new data each time.
-    """
-    check_backend(backend, device)
-    function: Callable[..., Any] = replay.function
-    if backend == "inductor":
-        function = torch.compile(function, fullgraph=True, dynamic=False)
-    if device == "cuda":
-        function = CudaGraph(function, num_fixed)
-    return Replay(function, replay.shared_outputs)
+
+def _compiled(module: GraphModule) -> Callable[..., Sequence[Any]]:
+    return torch.compile(module.forward, fullgraph=True, dynamic=False)
 
 
 def check_backend(backend: str, device: str) -> None:

@@ -1,15 +1,15 @@
 """Replay: a traced graph as a plain function over flat tensors.
 
-The graph is copied, freed of bookkeeping operators and compiled to straight-line
-Python. It runs below autograd: what it calls are the framework's kernels, nothing
-else.
+The graph is copied, freed of what a run does not need and made into a function: by
+default straight-line Python. It runs below autograd: what it calls are the framework's
+kernels, nothing else.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,10 +18,15 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.graph import CodeGen
 
 from popple.engine.torch.checks import FloatingPointChecks
+from popple.engine.torch.cuda_graphs import host_operators
 from popple.engine.torch.numerics import SILENT_WRITERS, Arithmetic, use_arithmetic
+from popple.engine.torch.reuse import reuse_memory
+from popple.engine.torch.storages import Storage, storage_of
+from popple.engine.torch.straight_line import straight_line
+from popple.engine.torch.views import drop_idle_views
 
-Storage = int | None
-"""What tensors that share memory have in common; None for what is no tensor."""
+MakeFunction = Callable[[GraphModule], Callable[..., Sequence[Any]]]
+"""Makes a graph into a function over flat tensors."""
 
 _BOOKKEEPING = frozenset({torch.ops.aten.detach.default, torch.ops.aten.alias.default})
 # Says something about a tensor to readers of the graph and returns a copy of it.
@@ -33,11 +38,13 @@ class Replay:
     """A step ready to run: takes and returns flat sequences of tensors.
 
     `shared_outputs` are the results that share memory with an argument or an earlier
-    result; they are copied before anyone else sees them.
+    result; they are copied before anyone else sees them. `host_operators` are those
+    that need the host when the step runs on a GPU.
     """
 
     function: Callable[..., Sequence[Any]]
     shared_outputs: frozenset[int]
+    host_operators: tuple[str, ...] = ()
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Any]:
         """Run once; overwrites arguments that the step overwrites.
@@ -56,29 +63,38 @@ class Replay:
             with FloatingPointChecks():
                 return self.function(*arguments)
 
-        return Replay(checked, self.shared_outputs)
+        return replace(self, function=checked)
 
 
 def build_replay(
     traced: GraphModule,
     kept: Iterable[Node] = (),
     arithmetic: Arithmetic | None = None,
+    make_function: MakeFunction | None = None,
 ) -> Replay:
     """A Replay of the traced graph, which is left as it is.
 
     `kept` are nodes of the graph, arguments or constants, that a run must not change
     though the graph writes to them: it writes to copies. Operators of float16 compute
-    by `arithmetic`, if given.
+    by `arithmetic`, if given. `make_function` makes the function of the Replay; by
+    default it is straight-line Python.
     """
     graph = copy.deepcopy(traced.graph)
     graph.set_codegen(CodeGen())
-    shared = _shared_outputs(graph, _drop_marks(graph))
+    owners = _drop_marks(graph)
+    shared = _shared_outputs(graph, owners)
     _drop_bookkeeping(graph)
     _write_to_copies(graph, {node.name for node in kept})
+    drop_idle_views(graph)
     graph.eliminate_dead_code(is_impure_node=_has_effect)
+    host = host_operators(graph)
+    if make_function is not None:
+        return Replay(make_function(GraphModule(traced, graph)), shared, host)
     if arithmetic is not None:
         use_arithmetic(graph, arithmetic)
-    return Replay(GraphModule(traced, graph).forward, shared)
+    else:
+        reuse_memory(graph, owners)
+    return Replay(straight_line(GraphModule(traced, graph)), shared, host)
 
 
 def below_autograd() -> Any:
@@ -100,16 +116,16 @@ def _drop_marks(graph: Graph) -> dict[Storage, Storage]:
     takes the place of the copies.
     """
     written = {
-        _storage(source) for node in graph.nodes for source in _overwritten(node)
+        storage_of(source) for node in graph.nodes for source in _overwritten(node)
     }
     owners: dict[Storage, Storage] = {}
     for node in list(graph.nodes):
         if str(node.target) != _MARK:
             continue
-        source, own = node.args[0], _storage(node)
-        owner = owners.get(_storage(source), _storage(source))
+        source, own = node.args[0], storage_of(node)
+        owner = owners.get(storage_of(source), storage_of(source))
         is_dense = node.meta["val"].stride() == source.meta["val"].stride()
-        if is_dense and written.isdisjoint({own, owner, _storage(source)}):
+        if is_dense and written.isdisjoint({own, owner, storage_of(source)}):
             owners[own] = owner
             node.replace_all_uses_with(source)
             graph.erase_node(node)
@@ -155,11 +171,11 @@ def _shared_outputs(graph: Graph, owners: dict[Storage, Storage]) -> frozenset[i
 
     `owners` tells of memory that has been replaced by other memory.
     """
-    seen = {_storage(n) for n in graph.nodes if n.op in ("placeholder", "get_attr")}
+    seen = {storage_of(n) for n in graph.nodes if n.op in ("placeholder", "get_attr")}
     shared: set[int] = set()
     results: Any = graph.output_node().args[0]
     for index, node in enumerate(results):
-        storage = _storage(node) if isinstance(node, Node) else None
+        storage = storage_of(node) if isinstance(node, Node) else None
         if storage is None:
             continue
         storage = owners.get(storage, storage)
@@ -167,8 +183,3 @@ def _shared_outputs(graph: Graph, owners: dict[Storage, Storage]) -> frozenset[i
             shared.add(index)
         seen.add(storage)
     return frozenset(shared)
-
-
-def _storage(node: Node) -> Storage:
-    value = node.meta.get("val")
-    return value.untyped_storage()._cdata if isinstance(value, Tensor) else None

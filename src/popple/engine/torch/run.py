@@ -8,15 +8,19 @@ over when the outputs of its last one are yielded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from popple.engine.torch.cuda_graphs import CudaGraphs
 from popple.engine.torch.gradients import add_to_total, scale_gradients, start_total
 from popple.engine.torch.loss_scale import LossScale
+from popple.engine.torch.rates import DeviceRates
 from popple.engine.torch.replay import Replay, below_autograd
 from popple.engine.torch.update import Slots, UpdateRule, apply_update
 from popple.errors import UsageError
@@ -81,26 +85,40 @@ class DeviceMemory:
 
 
 class InferenceEngine:
-    """Runs a forward step on every micro-batch."""
+    """Runs a forward step on every micro-batch; on a GPU by `graphs`, if given."""
 
-    def __init__(self, step: Replay, num_outputs: int, repetition: Repetition) -> None:
+    def __init__(
+        self,
+        step: Replay,
+        num_outputs: int,
+        repetition: Repetition,
+        graphs: CudaGraphs | None = None,
+    ) -> None:
         self._step = step
         self._num_outputs = num_outputs
         self._repetition = repetition
+        self._graphs = graphs
 
-    @torch.no_grad()
     def run(self, memory: DeviceMemory, batches: MicroBatches) -> Iterator[Outputs]:
         """Yield the outputs of each micro-batch, in order."""
         states = [memory.arguments(r) for r in range(self._repetition.replicas)]
         for index, batch in enumerate(batches):
-            state = states[index % len(states)]
-            with below_autograd():
-                results = self._step([*state, *batch])
+            replica = index % len(states)
+            with torch.no_grad(), below_autograd():
+                call = partial(self._call, states[replica])
+                results = _run(self._graphs, (id(memory), replica), call, batch)
             yield results[: self._num_outputs]
+
+    def _call(self, state: list[Tensor], *batch: Tensor) -> list[Any]:
+        return self._step([*state, *batch])
 
 
 class TrainingEngine:
-    """Runs forward and backward on micro-batches and updates after each group."""
+    """Runs forward and backward on micro-batches and updates after each group.
+
+    On a GPU it does so by `graphs`, if given. Where every micro-batch is an update, the
+    update is part of the graph.
+    """
 
     def __init__(
         self,
@@ -110,6 +128,7 @@ class TrainingEngine:
         repetition: Repetition,
         reduce_gradients: Callable[[list[Tensor]], None] | None = None,
         update: Update = apply_update,
+        graphs: CudaGraphs | None = None,
     ) -> None:
         self._step = step
         self._num_outputs = num_outputs
@@ -117,29 +136,76 @@ class TrainingEngine:
         self._repetition = repetition
         self._reduce = reduce_gradients
         self._apply = update
+        self._graphs = graphs
+        self._rates = DeviceRates()
 
-    @torch.no_grad()
     def run(
         self, memory: DeviceMemory, rule: UpdateRule, batches: MicroBatches
     ) -> Iterator[Outputs]:
         """Yield the outputs of each micro-batch; weights change after each group."""
+        if self._owns_gradients or self._reads_gradients(memory):
+            return self._run_groups(memory, rule, batches)
+        return self._run_whole(memory, rule, batches)
+
+    def _run_whole(
+        self, memory: DeviceMemory, rule: UpdateRule, batches: MicroBatches
+    ) -> Iterator[Outputs]:
+        """Each micro-batch is an update, and part of the step."""
+        state = memory.arguments(0)
+        for batch in batches:
+            with _training():
+                scale = _scale_arguments(memory, rule)
+                key: Hashable = None
+                if self._graphs is not None:
+                    rule = self._rates.follow(rule)
+                    value = memory.loss_scale.value if memory.loss_scale else 1.0
+                    key = (id(memory), value, self._rates.settings)
+                call = partial(self._update_step, memory, rule, state, scale)
+                results = _run(self._graphs, key, call, batch)
+            yield results[: self._num_outputs]
+
+    def _update_step(
+        self,
+        memory: DeviceMemory,
+        rule: UpdateRule,
+        state: list[Tensor],
+        scale: list[Tensor],
+        *batch: Tensor,
+    ) -> list[Any]:
+        results = self._step([*state, *batch, *scale])
+        gradients = results[self._num_outputs :][: len(self._trainable)]
+        self._update(memory, rule, gradients)
+        return results[: self._num_outputs]
+
+    def _run_groups(
+        self, memory: DeviceMemory, rule: UpdateRule, batches: MicroBatches
+    ) -> Iterator[Outputs]:
+        """Gradients are kept for an update after several micro-batches."""
         repetition = self._repetition
         states = [memory.arguments(r) for r in range(repetition.replicas)]
         group = repetition.accumulation * repetition.replicas
         total: list[Tensor | None] = []
         for index, batch in enumerate(batches):
-            position = index % group
-            with below_autograd():
+            position, replica = index % group, index % len(states)
+            with _training():
                 scale = _scale_arguments(memory, rule)
-                # Some kernels keep what their backward needs only in this mode.
-                with torch.enable_grad():
-                    state = states[index % len(states)]
-                    results = self._step([*state, *batch, *scale])
+                call = partial(self._gradient_step, states[replica], scale)
+                results = _run(self._graphs, (id(memory), replica), call, batch)
                 total = self._accumulate(rule, total, results, position)
                 self._count_gradients(memory, results)
                 if position == group - 1:
                     self._update(memory, rule, total)
             yield results[: self._num_outputs]
+
+    def _gradient_step(
+        self, state: list[Tensor], scale: list[Tensor], *batch: Tensor
+    ) -> list[Any]:
+        return self._step([*state, *batch, *scale])
+
+    def _reads_gradients(self, memory: DeviceMemory) -> bool:
+        """Whether the host looks at gradients after each micro-batch."""
+        scale = memory.loss_scale
+        return scale is not None and scale.automatic is not None
 
     def _accumulate(
         self,
@@ -166,7 +232,8 @@ class TrainingEngine:
         """Note the share of large gradients, if the step returns it."""
         shares = results[self._num_outputs + len(self._trainable) :]
         if memory.loss_scale is not None and shares:
-            memory.loss_scale.count(shares[0])
+            # A graph would overwrite it.
+            memory.loss_scale.count(shares[0].clone())
 
     @property
     def _owns_gradients(self) -> bool:
@@ -180,16 +247,17 @@ class TrainingEngine:
             for name, tensor in zip(self._trainable, total, strict=True)
             if tensor is not None
         }
-        values = list(gradients.values())
-        if not values:
+        if not gradients:
             return
         if self._reduce is not None:
-            self._reduce(values)
+            self._reduce(list(gradients.values()))
         factor, loss_scale = self._repetition.share, memory.loss_scale
         if loss_scale is not None:
             factor /= loss_scale.value
-        values = scale_gradients(values, factor, is_owned=self._owns_gradients)
-        gradients = dict(zip(gradients, values, strict=True))
+        if factor != 1:
+            values = list(gradients.values())
+            values = scale_gradients(values, factor, is_owned=self._owns_gradients)
+            gradients = dict(zip(gradients, values, strict=True))
         self._apply(rule, memory.weights, gradients, memory.state)
         if loss_scale is not None:
             loss_scale.adapt()
@@ -200,3 +268,19 @@ def _scale_arguments(memory: DeviceMemory, rule: UpdateRule) -> list[Tensor]:
     if memory.loss_scale is None:
         return []
     return [memory.loss_scale.argument_for(rule.loss_scaling)]
+
+
+@contextmanager
+def _training() -> Iterator[None]:
+    """Some kernels keep what their backward needs only with gradients enabled."""
+    with torch.enable_grad(), below_autograd():
+        yield
+
+
+def _run(
+    graphs: CudaGraphs | None,
+    key: Hashable,
+    call: Callable[..., list[Any]],
+    batch: Sequence[Tensor],
+) -> list[Any]:
+    return call(*batch) if graphs is None else graphs.run(key, call, batch)

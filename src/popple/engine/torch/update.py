@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from popple.engine.torch.clip import clip_gradients
-from popple.engine.torch.formulas import FORMULAS, Formula, Settings
+from popple.engine.torch.formulas import FORMULAS, Settings
 from popple.errors import UsageError, suggest
 
 Slots = dict[str, dict[str, Tensor]]
@@ -106,7 +106,8 @@ def initial_state(rule: UpdateRule, weights: Mapping[str, Tensor]) -> Slots:
 
 def with_equal_steps(rule: UpdateRule, state: Slots) -> UpdateRule:
     """The rule with groups divided so that their weights have made equal steps."""
-    steps = {name: float(step) for name, step in state.get("step", {}).items()}
+    held = state.get("step", {})
+    steps = dict(zip(held, torch.stack(list(held.values())).tolist())) if held else {}
     groups: list[ParameterGroup] = []
     for group in rule.groups:
         by_step: dict[float, list[str]] = {}
@@ -127,40 +128,32 @@ def apply_update(
         clipped = clip_gradients(list(gradients.values()), rule.max_grad_norm)
         gradients = dict(zip(gradients, clipped, strict=True))
     formula, slots = FORMULAS[rule.kind], rule.slots
-    has_wide_state = all(t in (None, torch.float32) for t in slots.values())
     for group in rule.groups:
+        names = [name for name in group.names if name in gradients]
+        if not names:
+            continue
+        held = [[weights[name] for name in names]]
+        held += [[state[slot][name] for name in names] for slot in slots]
+        wide = [_in_float32(tensors) for tensors in held]
+        given = [
+            _laid_out_like(weights[name], gradients[name].float()) for name in names
+        ]
         settings = {**group.settings, "use_tf_variant": rule.uses_tf_variant}
-        wide: list[str] = []
-        for name in group.names:
-            gradient = gradients.get(name)
-            if gradient is None:
-                continue
-            is_wide = gradient.dtype is weights[name].dtype is torch.float32
-            if is_wide and has_wide_state:
-                wide.append(name)
-            else:
-                held = {slot: state[slot][name] for slot in slots}
-                _update_narrow(formula, weights[name], gradient, held, settings)
-        if wide:
-            formula(
-                [weights[name] for name in wide],
-                [gradients[name] for name in wide],
-                {slot: [state[slot][name] for name in wide] for slot in slots},
-                settings,
-            )
+        formula(wide[0], given, dict(zip(slots, wide[1:], strict=True)), settings)
+        for tensors, results in zip(held, wide, strict=True):
+            if results is not tensors:
+                torch._foreach_copy_(tensors, results)
 
 
-def _update_narrow(
-    formula: Formula,
-    weight: Tensor,
-    gradient: Tensor,
-    state: Mapping[str, Tensor],
-    settings: Settings,
-) -> None:
-    """Update one weight on copies in float32 of what is held in another type."""
-    wide_weight = weight.float()
-    wide_state = {slot: [held.float()] for slot, held in state.items()}
-    formula([wide_weight], [gradient.float()], wide_state, settings)
-    weight.copy_(wide_weight)
-    for slot, held in state.items():
-        held.copy_(wide_state[slot][0])
+def _in_float32(tensors: list[Tensor]) -> list[Tensor]:
+    """The tensors, or if there are others among them, all as float32."""
+    if all(tensor.dtype is torch.float32 for tensor in tensors):
+        return tensors
+    return [tensor.float() for tensor in tensors]
+
+
+def _laid_out_like(weight: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient in memory as the weight is: a gradient may be a view."""
+    if gradient.stride() == weight.stride():
+        return gradient
+    return torch.empty_like(weight, dtype=gradient.dtype).copy_(gradient)

@@ -2,7 +2,8 @@
 
 Inputs: `conv` takes field and kernel [out, in/groups, ...]; `conv_input_grad` the
 output gradient and the kernel; `conv_weight_grad` the output gradient and the field.
-A transposed convolution is a `conv_input_grad` in the forward phase.
+A transposed convolution is a `conv_input_grad` in the forward phase. Fields are padded
+by `padding` at both ends, or by `padding_after` at the far one.
 """
 
 from popple.graph.opdef import OpDef

@@ -29,10 +29,14 @@ class _Precision(TypedDict):
 
 @dataclass(frozen=True)
 class _Window:
-    """Attributes of the convolution, one for each field dimension."""
+    """Attributes of the convolution, one for each field dimension.
+
+    `padding` is what is added before; after it is as much unless said otherwise.
+    """
 
     stride: Dims
     padding: Dims
+    padding_after: Dims
     dilation: Dims
     groups: int
 
@@ -49,7 +53,8 @@ def plan_conv_forward(request: PlanRequest) -> OpPlan:
         in_channels=kernel.shape[1],
         out_channels=kernel.shape[0] // window.groups,
         stride=window.stride,
-        padding=tuple(2 * pad for pad in window.padding),
+        padding=_total_padding(window),
+        padding_before=window.padding,
         dilation=window.dilation,
         **_precision(request),
     )
@@ -119,9 +124,11 @@ def _operands(request: PlanRequest) -> tuple[TensorType, TensorType, TensorType]
 
 def _read_window(signature: Signature, rank: int) -> _Window:
     groups = signature.ints("groups")
+    padding = _per_dimension(signature, "padding", rank, 0)
     return _Window(
         stride=_per_dimension(signature, "stride", rank, 1),
-        padding=_per_dimension(signature, "padding", rank, 0),
+        padding=padding,
+        padding_after=signature.ints("padding_after") or padding,
         dilation=_per_dimension(signature, "dilation", rank, 1),
         groups=groups[0] if groups else 1,
     )
@@ -133,6 +140,11 @@ def _per_dimension(signature: Signature, name: str, rank: int, default: int) -> 
     if not given:
         return (default,) * rank
     return given * rank if len(given) == 1 else given
+
+
+def _total_padding(window: _Window) -> Dims:
+    sides = zip(window.padding, window.padding_after, strict=True)
+    return tuple(before + after for before, after in sides)
 
 
 def _full_padding(

@@ -117,7 +117,7 @@ def convert_from_f8(
         bits = tf.cast(values, tf.int32)
         magnitude = decode(tf.bitwise.bitwise_and(bits, 127), layout) * power(scale)
         signed = tf.where(bits > _NAN, -magnitude, magnitude)
-        number = tf.where(bits == _NAN, tf.constant(float("nan")), signed)
+        number = tf.where(tf.equal(bits, _NAN), tf.constant(float("nan")), signed)
         return tf.cast(number, dtype)
 
 

@@ -14,7 +14,10 @@ from ._tensors import Dtype, Tensor
 
 def gelu(x: Tensor, approximate: bool = True, name: str | None = None) -> Tensor:
     """Gaussian error linear unit; by tanh if `approximate`, else by erf."""
-    return tf.nn.gelu(x, approximate=approximate, name=name)
+    x = tf.convert_to_tensor(x)
+    # The cube of a half precision number soon overflows in half precision.
+    wide = tf.cast(x, tf.float32) if x.dtype == tf.float16 else x
+    return tf.cast(tf.nn.gelu(wide, approximate=approximate, name=name), x.dtype)
 
 
 def hard_sigmoid(x: Tensor, name: str | None = None) -> Tensor:
@@ -211,7 +214,8 @@ def ctc_beam_search_decoder(
         )
         found = [_dense_path(path, num_steps, num_classes - 1) for path in paths]
         labels = tf.stack(found, axis=1)
-        lengths = tf.reduce_sum(tf.cast(labels != num_classes - 1, tf.int32), axis=2)
+        is_label = tf.not_equal(labels, num_classes - 1)
+        lengths = tf.reduce_sum(tf.cast(is_label, tf.int32), axis=2)
         decoded = tf.gather(tf.constant(order, tf.int32), labels)
         return tf.cast(log_probs, logits.dtype), lengths, decoded
 

@@ -54,10 +54,11 @@ def _count(inputs: Tensor, levels: Tensor, absolute: bool) -> Tensor:
     values = tf.cast(tf.abs(inputs) if absolute else inputs, tf.float32)
     edges = tf.cast(levels, tf.float32)
     bins = tf.searchsorted(edges, values, side="right")
-    return tf.math.bincount(
-        bins, minlength=edges.shape[0] + 1, maxlength=edges.shape[0] + 1,
-        dtype=tf.float32,
+    num_bins = edges.shape[0] + 1
+    counts = tf.math.bincount(
+        bins, minlength=num_bins, maxlength=num_bins, dtype=tf.float32
     )
+    return tf.ensure_shape(counts, [num_bins])
 
 
 def _check_dtypes(what: str, *values: Tensor) -> None:

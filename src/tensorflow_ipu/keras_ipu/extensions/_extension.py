@@ -10,17 +10,38 @@ reaches the extension, whose `super()` reaches Keras; nothing of Keras is replac
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
-__all__ = ["KerasExtension", "extended_class", "extension_delegate"]
+__all__ = ["KerasExtension", "extended_class", "extension_delegate", "plain_models"]
 
 _SWITCH = "__extension_delegate"
 _DELEGATE = "_delegate"
+
+
+class _Making(threading.local):
+    """Whether layers made on this thread stay as they are."""
+
+    plain: bool = False
+
+
+_MAKING = _Making()
+
+
+@contextlib.contextmanager
+def plain_models() -> Iterator[None]:
+    """What is made inside gets no extension."""
+    outer, _MAKING.plain = _MAKING.plain, True
+    try:
+        yield
+    finally:
+        _MAKING.plain = outer
 
 
 class KerasExtension:
@@ -40,7 +61,68 @@ class KerasExtension:
                 _stand_in(cls, name.removesuffix(_DELEGATE))
 
     @staticmethod
-    @functools.cache
+    def extend(layer: Any, class_type: type, extension: Any) -> None:
+        """Give `layer`, a `class_type`, the extension, in its first state."""
+        if _MAKING.plain:
+            return
+        if isinstance(layer, KerasExtension) and not isinstance(layer, extension):
+            raise RuntimeError(
+                f"{layer.name} has an extension already, and another than the one that "
+                "this strategy has for it. Make it in the scope of one strategy only."
+            )
+        if not isinstance(layer, extension):
+            original = type(layer)
+            layer.__class__ = extended_class(original, class_type, extension)
+            object.__setattr__(layer, "__original_class__", original)
+        extension.__init__(layer)
+
+
+def _stand_in(cls: type, private: str) -> None:
+    """Put a method into `cls` that calls the delegate `cls` itself has for it."""
+    public = private.removeprefix("_")
+    delegate = vars(cls)[private + _DELEGATE]
+    supported = getattr(cls, private + "_supported", None)
+    if isinstance(delegate, classmethod) or supported is None:
+        return
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.pop(_SWITCH, True) and supported(self, *args, **kwargs):
+            return delegate(self, *args, **kwargs)
+        return getattr(super(cls, self), public)(*args, **kwargs)
+
+    method.__name__ = public
+    setattr(cls, public, method)
+
+
+def extension_delegate(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a method of a layer as one that an extension may stand in for.
+
+    Methods of instances need no mark (the extension comes before the layer's class);
+    a class method is looked up in the extension that the current strategy has.
+    """
+
+    @functools.wraps(function)
+    def method(owner: Any, *args: Any, **kwargs: Any) -> Any:
+        wanted = kwargs.pop(_SWITCH, True)
+        extension = _registered_for(owner) if wanted else None
+        delegate = getattr(extension, f"_{function.__name__}{_DELEGATE}", None)
+        if delegate is None:
+            return function(owner, *args, **kwargs)
+        return delegate.__func__(owner, *args, **kwargs)
+
+    return method
+
+
+def _registered_for(owner: Any) -> type | None:
+    """The extension that the current strategy has for a class; None for instances."""
+    find = getattr(tf.distribute.get_strategy(), "_get_keras_extension", None)
+    if find is None or not isinstance(owner, type):
+        return None
+    found = (find(cls, KerasExtension) for cls in owner.__mro__)
+    return next((extension for extension in found if extension is not None), None)
+
+
+@functools.cache
 def extended_class(original: type, class_type: type, extension: type) -> type:
     """`original` with `extension` between it and its base `class_type`."""
     # The extension's constructor takes no arguments and is called apart from the

@@ -23,7 +23,6 @@ from ._gradients import KerasOptimizer
 from ._programs import (
     Mode,
     Run,
-    expand_1d,
     over_replicas,
     reset_metrics_of_all_replicas,
 )
@@ -45,7 +44,7 @@ def make_program(model: Any, run: Run, outfeed: Any) -> Any:
                 layer=model,
                 inputs=[],
                 build_graph=True,
-                training=run.mode is Mode.FIT,
+                call_context_args={"training": run.mode is Mode.FIT},
             ),
             backprop.GradientCaptureContext() as capture,
         ):
@@ -121,15 +120,21 @@ class _Stages:
     def _first(self, batch: Sequence[Any]) -> tuple[dict[int, Any], list[Any]]:
         """The values of the model's inputs, and the flat rest of the batch."""
         network = self._network
-        x, *rest = data_adapter.unpack_x_y_sample_weight(expand_1d(tuple(batch)))
+        batch = data_adapter.expand_1d(tuple(batch))
+        x, *rest = data_adapter.unpack_x_y_sample_weight(batch)
         inputs = network._flatten_to_reference_inputs(x)
+        if len(inputs) != len(network.inputs):
+            raise ValueError(
+                f"Layer {self._model.name} expects {len(network.inputs)} input(s), but "
+                f"it received {len(inputs)} input tensors. Inputs received: {inputs}"
+            )
         input_spec.assert_input_compatibility(
             network.input_spec, inputs, self._model.name
         )
         self._rest = rest
         conformed = [
             network._conform_to_reference_input(tensor, ref_input=reference)
-            for tensor, reference in zip(inputs, network.inputs, strict=False)
+            for tensor, reference in zip(inputs, network.inputs, strict=True)
         ]
         values = dict(zip(self.plan.inputs, conformed, strict=True))
         return values, [each for each in tf.nest.flatten(rest) if each is not None]

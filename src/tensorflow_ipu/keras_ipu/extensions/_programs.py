@@ -26,7 +26,6 @@ from ._options import ReplicatedMetricReductionMethod
 __all__ = [
     "Mode",
     "Run",
-    "expand_1d",
     "make_program",
     "over_replicas",
     "reset_metrics_of_all_replicas",
@@ -118,7 +117,7 @@ def _accumulate_and_update(model: Any, run: Run, iterator: Any, emit: Emit) -> N
 
 def _step_gradients(model: Any, iterator: Any, emit: Emit) -> list[tuple[Any, Any]]:
     """Take a batch forward and backward; the gradients with their variables."""
-    data = expand_1d(next(iterator))
+    data = data_adapter.expand_1d(next(iterator))
     x, y, sample_weight = data_adapter.unpack_x_y_sample_weight(data)
     with _tags.phase("forward"):
         predictions = model(x, training=True)
@@ -133,8 +132,7 @@ def _evaluate(model: Any, run: Run, iterator: Any, emit: Emit) -> Any:
     def step() -> None:
         data = next(iterator)
         with _tags.phase("forward"):
-            given = data if model._overrides("test_step") else expand_1d(data)
-            emit(model.test_step(given))
+            emit(model.test_step(data))
 
     _repeat(run.num_steps, step)
     return None if run.streams else model.get_metrics_result()
@@ -146,8 +144,7 @@ def _predict(model: Any, run: Run, iterator: Any, emit: Emit) -> Any:
     def step() -> None:
         data = next(iterator)
         with _tags.phase("forward"):
-            given = data if model._overrides("predict_step") else expand_1d(data)
-            outputs.append(model.predict_step(given))
+            outputs.append(model.predict_step(data))
             emit(outputs[-1])
 
     _repeat(run.num_steps, step)
@@ -163,16 +160,6 @@ def _repeat(times: int, body: Callable[[], None]) -> None:
 
 def _counter(model: Any, mode: Mode) -> Any:
     return getattr(model, f"_{mode.value}_counter")
-
-
-def expand_1d(data: Any) -> Any:
-    """Batches of single numbers as columns, the way layers want them."""
-
-    def expand(tensor: Any) -> Any:
-        is_column = isinstance(tensor, tf.Tensor) and tensor.shape.rank == 1
-        return tf.expand_dims(tensor, axis=-1) if is_column else tensor
-
-    return tf.nest.map_structure(expand, data)
 
 
 def reset_metrics_of_all_replicas(model: Any, starts: Any) -> None:

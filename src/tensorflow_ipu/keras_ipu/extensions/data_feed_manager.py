@@ -23,9 +23,17 @@ class InfeedManager:
     def get_infeed(
         self, mode: Hashable, dataset: Any, infeed_kwargs: Mapping[str, Any]
     ) -> Any:
-        """A new iterator over `dataset` for programs, in the place of the last one."""
-        infeed = ipu_infeed_queue.IPUIterator(dataset, **infeed_kwargs)
-        self._infeeds[mode] = infeed
+        """An iterator over `dataset` for programs, in the place of the last one.
+
+        The last one goes on with the new data where they have the same structure: a
+        program that reads it stays valid.
+        """
+        infeed = self._infeeds.get(mode)
+        if infeed is not None and infeed.element_spec == dataset.element_spec:
+            infeed._infeed_queue._restart(dataset)
+        else:
+            infeed = ipu_infeed_queue.IPUIterator(dataset, **infeed_kwargs)
+            self._infeeds[mode] = infeed
         return infeed
 
     def reset(self) -> None:

@@ -137,13 +137,6 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         children = super()._trackable_children(save_type, **kwargs)
         return {name: child for name, child in children.items() if name not in _STATE}
 
-    def compile(self: Any, *args: Any, **kwargs: Any) -> None:
-        """As in Keras; `steps_per_execution` may be a tensor."""
-        steps = kwargs.get("steps_per_execution")
-        if tf.is_tensor(steps):
-            kwargs["steps_per_execution"] = int(steps)
-        super().compile(*args, **kwargs)
-
     @tf.__internal__.tracking.no_automatic_dependency_tracking
     def _get_replication_factor(self: Any) -> int:
         """How many replicas of the model the IPUs of its device hold."""

@@ -108,6 +108,7 @@ def _message_of(
     file: descriptor_pb2.FileDescriptorProto, path: Sequence[str]
 ) -> descriptor_pb2.DescriptorProto:
     """The message of that path, made on the way if it is not there yet."""
+    message: Any = None
     children: Any = file.message_type
     for name in path:
         found = next((child for child in children if child.name == name), None)

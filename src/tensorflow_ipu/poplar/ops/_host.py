@@ -27,7 +27,7 @@ def value(
 ) -> Any:
     """A tensor that Python computes whenever the operator runs."""
     with ops.name_scope(name), ops.device("/device:CPU:0"):
-        result = script_ops.numpy_function(make, [], dtype)
+        result: Any = script_ops.numpy_function(make, [], dtype)
     result.set_shape(shape)
     return result
 
@@ -40,5 +40,5 @@ def action(act: Callable[[], None], name: str | None) -> Any:
         return np.int32(0)
 
     with ops.name_scope(name), ops.device("/device:CPU:0"):
-        result = script_ops.numpy_function(call, [], dtypes.int32)
+        result: Any = script_ops.numpy_function(call, [], dtypes.int32)
     return None if isinstance(result, ops.EagerTensor) else result.op

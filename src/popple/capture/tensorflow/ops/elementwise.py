@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from popple.capture.tensorflow.builder import inverse, reorder
 from popple.capture.tensorflow.context import OpContext, Rule
 from popple.capture.tensorflow.known import Known, TensorList
 from popple.capture.tensorflow.ops.forms import (
-    common_order,
     elementwise,
     emit_elementwise,
+    is_number,
+    without_numbers,
 )
 from popple.capture.tensorflow.ops.lists import add_lists
-from popple.graph import TensorType
 
 _KINDS = {
     "Abs": "abs",
@@ -141,7 +138,7 @@ def lower_cast(context: OpContext) -> Sequence[Known]:
 def lower_clip(context: OpContext) -> Sequence[Known]:
     """Bounds that are numbers are part of the op; tensors are compared in turn."""
     bounds = [context.inputs[1], context.inputs[2]]
-    if all(isinstance(b, np.ndarray) and b.size == 1 for b in bounds):
+    if all(map(is_number, bounds)):
         return [emit_elementwise(context, "clamp", context.inputs[:1])]
     pair = [context.inputs[0], bounds[0]]
     low = emit_elementwise(context, "maximum", pair, suffix=".low")
@@ -150,19 +147,13 @@ def lower_clip(context: OpContext) -> Sequence[Known]:
 
 def lower_select(context: OpContext) -> Sequence[Known]:
     """Mask, then two operands. Old masks stand for whole rows."""
-    mask, first, second = (context.name(index) for index in range(3))
-    result = context.result_type()
+    result, mask = context.result_type(), context.name(0)
     shape = context.type_of(mask).shape
     if context.kind == "Select" and 0 < len(shape) < len(result.shape):
         rest = len(result.shape) - len(shape)
         mask = context.reshape(mask, (*shape, *(1,) * rest), ".mask")
-    order = common_order(context, [first, second], result.shape)
-    if order is None:
-        return [context.emit_one("select", [mask, first, second], result)]
-    sources = [context.in_order(name, order) for name in (mask, first, second)]
-    moved = TensorType(result.dtype, reorder(result.shape, inverse(order)))
-    made = context.emit_one("select", sources, moved)
-    return [context.permute(made, order)]
+    operands = without_numbers(context, context.inputs[1:], result)
+    return [emit_elementwise(context, "select", [mask, *operands])]
 
 
 def lower_sum_of_all(context: OpContext) -> Sequence[Known]:

@@ -8,11 +8,13 @@ import numpy as np
 
 from popple.capture.tensorflow.constants import MAX_ELEMENTS
 from popple.capture.tensorflow.context import OpContext, Rule
-from popple.capture.tensorflow.known import Known
+from popple.capture.tensorflow.known import Known, TensorList
 
 
 def _like(number: int) -> Rule:
     def lower(context: OpContext) -> Sequence[Known]:
+        if isinstance(given := context.inputs[0], TensorList):
+            return [TensorList((None,) * len(given.items))]
         kind, output = context.input_type(0), context.op.outputs[0]
         if kind.num_elements <= MAX_ELEMENTS:
             return [np.full(kind.shape, number, output.dtype.as_numpy_dtype)]

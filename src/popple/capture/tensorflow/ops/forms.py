@@ -54,7 +54,7 @@ def emit_elementwise(
     result = result or context.result_type()
     names = [
         context.name_of(known, f"{context.tag.name}.operand{index}")
-        for index, known in enumerate(without_numbers(operands))
+        for index, known in enumerate(without_numbers(context, operands, result))
     ]
     order = common_order(context, names, result.shape)
     if order is None:
@@ -65,19 +65,32 @@ def emit_elementwise(
     return context.permute(made, order)
 
 
-def without_numbers(operands: Sequence[Known]) -> list[Known]:
-    """Operands but for single constants, as far as others remain."""
-    kept = [o for o in operands if not (isinstance(o, np.ndarray) and o.size == 1)]
-    return kept or list(operands[:1])
+def without_numbers(
+    context: OpContext, operands: Sequence[Known], result: TensorType
+) -> list[Known]:
+    """Operands but for single constants, as far as one of the full shape remains.
+
+    A constant of many equal elements is one number that is broadcast.
+    """
+    kept = [operand for operand in operands if not is_number(operand)]
+    shapes = [context.type_of(name).shape for name in kept if isinstance(name, str)]
+    return kept if result.shape in shapes else list(operands)
+
+
+def is_number(known: Known) -> bool:
+    """Whether something is a constant whose elements are all equal."""
+    if not isinstance(known, np.ndarray) or not known.size:
+        return False
+    return known.size == 1 or bool((known == known.flat[0]).all())
 
 
 def common_order(
     context: OpContext, names: Sequence[str], shape: tuple[int, ...]
 ) -> Order | None:
-    """The order of the first operand of this shape, if it is a permuted view."""
+    """The order of the first operand of this shape that is a permuted view."""
     full = (name for name in names if context.type_of(name).shape == shape)
-    first = next(full, None)
-    return None if first is None else context.source_order(first, len(shape))
+    orders = (context.source_order(name, len(shape)) for name in full)
+    return next((order for order in orders if order is not None), None)
 
 
 def rearranged(kind: str, attrs_of: AttrsOf = no_attrs) -> Rule:

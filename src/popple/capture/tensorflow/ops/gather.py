@@ -22,7 +22,11 @@ def lower_gather(context: OpContext) -> Sequence[Known]:
     front = (axis, *(dim for dim in range(rank) if dim != axis))
     moved = context.permute(table, front, ".table")
     count = len(context.type_of(indices).shape)
-    back = (*range(count, count + axis), *range(count), *range(count + axis, rank + count - 1))
+    back = (
+        *range(count, count + axis),
+        *range(count),
+        *range(count + axis, rank + count - 1),
+    )
     shape = [0] * len(back)
     for place, dim in enumerate(back):
         shape[dim] = result.shape[place]

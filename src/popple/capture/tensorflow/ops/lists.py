@@ -143,6 +143,25 @@ def _summed(context: OpContext, lists: Sequence[TensorList], index: int) -> Know
     return total
 
 
+def lower_optional(context: OpContext) -> Sequence[Known]:
+    """A value that may be missing: a list of what it holds."""
+    return [TensorList(context.inputs)]
+
+
+def lower_optional_value(context: OpContext) -> Sequence[Known]:
+    """What an optional value holds; zeros if it is missing."""
+    items = _list(context).items
+    return [
+        _zeros(context, index) if index >= len(items) else items[index]
+        for index in range(len(context.op.outputs))
+    ]
+
+
+def lower_optional_presence(context: OpContext) -> Sequence[Known]:
+    """Whether an optional value is there."""
+    return [np.asarray(bool(_list(context).items))]
+
+
 def lower_new_stack(context: OpContext) -> Sequence[Known]:
     """StackV2: the stack of an old-style loop is a resource."""
     return [Resource(context.tag.name)]
@@ -162,6 +181,10 @@ def lower_stack_pop(context: OpContext) -> Sequence[Known]:
 
 RULES: dict[str, Rule] = {
     "EmptyTensorList": lower_empty,
+    "OptionalFromValue": lower_optional,
+    "OptionalGetValue": lower_optional_value,
+    "OptionalHasValue": lower_optional_presence,
+    "OptionalNone": lower_empty,
     "StackPopV2": lower_stack_pop,
     "StackPushV2": lower_stack_push,
     "StackV2": lower_new_stack,

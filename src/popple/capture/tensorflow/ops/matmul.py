@@ -93,29 +93,25 @@ def expand_dots(
 
 
 def _product(context: OpContext, labels: Sequence[str], result: str) -> str:
-    left, right = labels
+    """Two operands: what each has alone and the result lacks is summed first."""
     sizes = _sizes(context, labels)
-    operands = [
-        _reduced(context, context.name(i), term, kept, f".term{i}")
-        for i, (term, kept) in enumerate(
-            ((left, _shared(left, right + result)), (right, _shared(right, left + result)))
-        )
-    ]
-    left, right = _shared(left, right + result), _shared(right, left + result)
+    left = _shared(labels[0], labels[1] + result)
+    right = _shared(labels[1], labels[0] + result)
+    a = _reduced(context, context.name(0), labels[0], left, ".a")
+    b = _reduced(context, context.name(1), labels[1], right, ".b")
     batch = [c for c in left if c in right and c in result]
     inner = [c for c in left if c in right and c not in result]
     rows = [c for c in left if c not in right]
     columns = [c for c in right if c not in left]
-    a = _matrix(context, operands[0], left, [batch, rows, inner], sizes, ".a")
-    b = _matrix(context, operands[1], right, [batch, inner, columns], sizes, ".b")
-    dtype = context.result_type().dtype
-    shape = tuple(math.prod(sizes[c] for c in part) for part in (batch, rows, columns))
-    shape = shape if batch else shape[1:]
-    wide = TensorType(dtype, shape)
+    a = _matrix(context, a, left, [batch, rows, inner], sizes, ".a")
+    b = _matrix(context, b, right, [batch, inner, columns], sizes, ".b")
+    shape = [math.prod(sizes[c] for c in part) for part in (batch, rows, columns)]
+    kept = tuple(shape if batch else shape[1:])
+    wide = TensorType(context.result_type().dtype, kept)
     product = context.emit_one("matmul", [a, b], wide, suffix=".product")
     made = [*batch, *rows, *columns]
     shaped = context.reshape(product, [sizes[c] for c in made], ".shaped")
-    return context.permute(shaped, tuple(made.index(c) for c in result))
+    return context.permute(shaped, tuple(made.index(c) for c in result), "")
 
 
 def _shared(term: str, others: str) -> str:

@@ -11,7 +11,9 @@ from popple.graph import Attr, TensorType
 
 
 def _attrs(context: OpContext, layout: Layout) -> dict[str, Attr]:
-    sizes = context.attr("ksize") or context.ints(1)
+    sizes = context.attr("ksize") or context.ints(1)  # MaxPoolV2 has it as an input
+    if sizes is None:
+        raise context.error("the size of its windows is not known when compiling")
     return {"kernel": layout.of_field(sizes)}
 
 

@@ -89,12 +89,13 @@ def lower_broadcast(context: OpContext) -> Sequence[Known]:
 
 
 def lower_tile(context: OpContext) -> Sequence[Known]:
-    """Repeated as often as a constant says; a single element is only looked at."""
+    """Repeated as often as a constant says; dimensions of 1 are only looked at."""
     name, result = context.name(0), context.result_type()
     kind = context.type_of(name)
     if kind.num_elements == result.num_elements:
         return [context.reshape(name, result.shape)]
-    if kind.num_elements == 1:
+    sizes = zip(kind.shape, result.shape, strict=True)
+    if all(size in (1, tiled) for size, tiled in sizes):
         return [context.emit_one("broadcast", [name], result, storage=name)]
     return [context.emit_one("tile", [name], result)]
 
@@ -178,7 +179,9 @@ def lower_concat(context: OpContext) -> Sequence[Known]:
     sources = [context.in_order(name, order) for name in names]
     moved = TensorType(result.dtype, reorder(result.shape, inverse(order)))
     attrs = {"dim": order[axes[0] % rank]}
-    return [context.permute(context.emit_one("concat", sources, moved, attrs=attrs), order)]
+    return [
+        context.permute(context.emit_one("concat", sources, moved, attrs=attrs), order)
+    ]
 
 
 def _parts(context: OpContext, parts: Sequence[Known]) -> list[str]:
@@ -196,7 +199,9 @@ def lower_pack(context: OpContext) -> Sequence[Known]:
     result = context.result_type()
     axis = int(context.attr("axis", 0)) % len(result.shape)
     attrs = {"dim": axis}
-    return [context.emit_one("concat", _parts(context, context.inputs), result, attrs=attrs)]
+    return [
+        context.emit_one("concat", _parts(context, context.inputs), result, attrs=attrs)
+    ]
 
 
 def lower_shape(context: OpContext) -> Sequence[Known]:
@@ -227,11 +232,8 @@ def _axes(index: int) -> AttrsOf:
 
 
 def lower_update_slice(context: OpContext) -> Sequence[Known]:
-    """A tensor with a part replaced: TensorStridedSliceUpdate and its like."""
-    last = len(context.inputs) - 1
-    part = 1 if context.kind.startswith("Inplace") or context.kind == "XlaDynamicUpdateSlice" else last
-    if context.kind.startswith("Inplace"):
-        part = 2
+    """A tensor with a part replaced; XLA's own op has the part second, others last."""
+    part = 1 if context.kind.startswith("Xla") else len(context.inputs) - 1
     sources = [context.name(0), context.name(part)]
     return [context.emit_one("update_slice", sources, context.result_type())]
 
@@ -279,4 +281,5 @@ RULES: dict[str, Rule] = {
     "Tile": lower_tile,
     "Transpose": lower_transpose,
     "Unpack": lower_split,
+    "XlaDynamicUpdateSlice": lower_update_slice,
 }

@@ -259,7 +259,7 @@ def _describe(layout: Layout) -> Any:
 
 def _described(params: Any) -> Layout:
     man, exp, bias, denorm, inf = tf.unstack(tf.convert_to_tensor(params)[:5])
-    return Layout(man, exp, bias, denorm != 0, inf != 0)
+    return Layout(man, exp, bias, denorm > 0, inf > 0)
 
 
 def _cast(
@@ -283,6 +283,6 @@ def _unpack(inputs: Tensor, layout: Layout, out_type: Dtype) -> Tensor:
     packed = tf.cast(inputs, tf.int32)
     code = tf.bitwise.bitwise_and(packed, ones)
     magnitude = decode(code, layout)
-    is_nan = tf.logical_and(code == ones, layout.infinities)
+    is_nan = tf.logical_and(tf.equal(code, ones), layout.infinities)
     magnitude = tf.where(is_nan, tf.constant(float("nan")), magnitude)
     return tf.cast(tf.where(packed < 0, -magnitude, magnitude), out_type)

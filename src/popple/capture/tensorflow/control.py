@@ -1,0 +1,120 @@
+"""Calls, loops and branches: walked into, so that the Graph has only what they do.
+
+Of branches the dearer one is walked, unless the choice is known when compiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from popple.capture.tensorflow.context import OpContext
+from popple.capture.tensorflow.framework import (
+    Operation,
+    TensorFlowGraph,
+    branch_graphs,
+    called_graph,
+    loop_graphs,
+)
+from popple.capture.tensorflow.known import Known
+from popple.capture.tensorflow.loops import LoopToWalk, walk_loop
+from popple.capture.tensorflow.ops.forms import lower_generic
+from popple.capture.tensorflow.order import changes_something
+from popple.capture.tensorflow.trips import LoopTensors
+from popple.capture.tensorflow.walk import Call, Control, Walker
+from popple.graph import Phase
+
+_BACKWARD = "__backward_"
+_UPDATES = ("ResourceApply", "ResourceSparseApply")
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall", "RemoteCall")
+_LOOPS = ("While", "StatelessWhile")
+_IFS = ("If", "StatelessIf")
+_CASES = ("Case", "StatelessCase")
+
+
+def lower_call(walker: Walker, call: Call) -> Sequence[Known]:
+    """A function, in place of its call; without a body it is like any unknown op."""
+    name, graph = called_graph(call.op)
+    tag = walker.tag(call.op, call.around)
+    if graph is None:
+        tag = replace(tag, phase=tag.phase or Phase.FORWARD)
+        context = OpContext(walker.builder, walker.effects, call.op, tag, call.inputs)
+        return lower_generic(context)
+    around = call.around.inside(tag)
+    if name.startswith(_BACKWARD):
+        around = replace(around, phase=around.phase or Phase.BACKWARD)
+    return walker.walk_graph(graph, call.inputs, around)
+
+
+def lower_branches(walker: Walker, call: Call) -> Sequence[Known]:
+    """If and Case: the branch that is taken if that is known, else the dearer one."""
+    chosen = _chosen_branch(call, branch_graphs(call.op))
+    around = call.around.inside(walker.tag(call.op, call.around))
+    if has_ops(chosen.get_operations(), lambda op: op.type.startswith(_UPDATES)):
+        around = replace(around, phase=around.phase or Phase.UPDATE)
+    return walker.walk_graph(chosen, call.inputs[1:], around)
+
+
+def _chosen_branch(call: Call, branches: Sequence[TensorFlowGraph]) -> TensorFlowGraph:
+    choice = call.inputs[0]
+    if not isinstance(choice, np.ndarray):
+        return max(branches, key=lambda graph: num_ops(graph.get_operations()))
+    number = int(choice.reshape(()))
+    if call.op.type in _IFS:
+        number = 0 if number else 1  # the branch to take if true comes first
+    return branches[number if 0 <= number < len(branches) else -1]
+
+
+def lower_loop(walker: Walker, call: Call) -> Sequence[Known]:
+    """While: its condition and its body are functions."""
+    condition, body = loop_graphs(call.op)
+    around = call.around.inside(walker.tag(call.op, call.around))
+    ops = body.get_operations()
+    loop = LoopToWalk(
+        name=call.op.name,
+        tensors=LoopTensors(
+            condition.outputs[0], condition.inputs, body.inputs, body.outputs
+        ),
+        walk=lambda state: walker.walk_graph(body, state, around),
+        num_ops=num_ops(ops),
+        is_own=has_ops(ops, changes_something),
+        is_outermost=not call.around.scope,
+    )
+    return walk_loop(walker, loop, call.inputs)
+
+
+def bodies(op: Operation) -> Sequence[TensorFlowGraph]:
+    """The functions that an op may run."""
+    if op.type in _CALLS:
+        _, graph = called_graph(op)
+        return [] if graph is None else [graph]
+    if op.type in _LOOPS:
+        return [loop_graphs(op)[1]]
+    return branch_graphs(op) if op.type in (*_IFS, *_CASES) else []
+
+
+def num_ops(ops: Iterable[Operation]) -> int:
+    """How many ops these are, with those of the functions they run."""
+    return sum(
+        1 + sum(num_ops(body.get_operations()) for body in bodies(op)) for op in ops
+    )
+
+
+def has_ops(ops: Iterable[Operation], is_one: Callable[[Operation], bool]) -> bool:
+    """Whether one of these ops, or one in a function they run, is of a kind."""
+    for op in ops:
+        inner = bodies(op)
+        if any(has_ops(body.get_operations(), is_one) for body in inner):
+            return True
+        if not inner and is_one(op):
+            return True
+    return False
+
+
+CONTROL: dict[str, Control] = {
+    **dict.fromkeys(_CALLS, lower_call),
+    **dict.fromkeys((*_IFS, *_CASES), lower_branches),
+    **dict.fromkeys(_LOOPS, lower_loop),
+}

@@ -1,0 +1,221 @@
+"""From a traced TensorFlow program to a Graph.
+
+In: a function's graph, or a part of an old-style graph. Out: a LoweredProgram: the
+Graph of one micro-batch, which gradient belongs to which weight, how often the
+program's own loops run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from popple.capture.live_ops import without_dead_ops
+from popple.capture.tensorflow.builder import GraphBuilder
+from popple.capture.tensorflow.control import CONTROL
+from popple.capture.tensorflow.effects import Effects, Update
+from popple.capture.tensorflow.framework import (
+    Operation,
+    Tensor,
+    TensorFlowGraph,
+    captured_variables,
+    is_function_graph,
+    static_shape,
+    trainable_names,
+)
+from popple.capture.tensorflow.gradients import (
+    GradientSearch,
+    settle_phases,
+    without_replaced,
+)
+from popple.capture.tensorflow.known import Known, Resource
+from popple.capture.tensorflow.old_control import OLD_CONTROL
+from popple.capture.tensorflow.order import needed_ops
+from popple.capture.tensorflow.places import with_places
+from popple.capture.tensorflow.types import is_on_machine, tensor_type
+from popple.capture.tensorflow.units import MarkedUnits
+from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
+from popple.graph import Graph, Role
+
+
+@dataclass(frozen=True)
+class LowerRequest:
+    """A traced program and how it is going to be repeated.
+
+    `graph` is the body of a function; or an old-style graph, of which `ops` are the
+    program and `results`, tensors and operations, what it is run for.
+    `device_mapping` lists the chips of pipeline stages. With more than one
+    `accumulation` the program adds up gradients itself, with more than one `replicas`
+    it sums them over replicas: both are left to the passes of `place`.
+    """
+
+    name: str
+    graph: TensorFlowGraph
+    ops: Sequence[Operation] | None = None
+    results: Sequence[Tensor | Operation] = ()
+    device_mapping: Sequence[int] = ()
+    accumulation: int = 1
+    replicas: int = 1
+
+
+@dataclass(frozen=True)
+class LoweredProgram:
+    """The Graph of one micro-batch and what the program does with it.
+
+    `gradients` maps trained weights to gradients; `update` is the op of the Graph that
+    updates them, with the number of state tensors it keeps. `num_trips` micro-batches
+    run in all, `accumulation` of them for each update. `notes` are remarks on what
+    could not be known.
+    """
+
+    graph: Graph
+    gradients: Mapping[str, str]
+    update: tuple[str, int] | None
+    num_trips: int
+    accumulation: int
+    micro_batch: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def num_stages(self) -> int:
+        """Pipeline stages of the forward pass."""
+        return len({op.stage for op in self.graph.ops}) or 1
+
+
+def lower_program(request: LowerRequest) -> LoweredProgram:
+    """The Graph of a traced program, without optimiser and repetition."""
+    builder = GraphBuilder()
+    effects = Effects(builder, frozenset(trainable_names(request.graph)))
+    control = {**CONTROL, **OLD_CONTROL}
+    walker = Walker(builder, effects, control, MarkedUnits(), replicas=request.replicas)
+    results = [known for known in _walk(request, walker) if isinstance(known, str)]
+    accumulation = _accumulation(request, walker)
+    whole = _whole_graph(request, walker, results)
+    graph, gradients = _with_gradients(
+        whole, effects, results, accumulation > 1, request.replicas > 1
+    )
+    return LoweredProgram(
+        graph=graph,
+        gradients=gradients,
+        update=_main_update(list(effects.updates.values()), whole),
+        num_trips=math.prod(walker.trips),
+        accumulation=accumulation,
+        micro_batch=_micro_batch(graph),
+        notes=tuple(walker.notes),
+    )
+
+
+def _walk(request: LowerRequest, walker: Walker) -> Sequence[Known]:
+    """What the program's results are, with all of it written to the builder."""
+    graph = request.graph
+    if is_function_graph(graph) and request.ops is None:
+        inputs = _function_inputs(graph, walker.builder)
+        return walker.walk_graph(graph, inputs, Surroundings())
+    ops = graph.get_operations() if request.ops is None else request.ops
+    tensors = [result for result in request.results if hasattr(result, "op")]
+    roots = [getattr(result, "op", result) for result in request.results]
+    roots += [op for op in ops if op.type == "StackPushV2"]  # read by another loop
+    found: Environment = {}
+    walker.walk_ops(needed_ops(ops, roots), found, Surroundings())
+    return [found.get(id(tensor)) for tensor in tensors]
+
+
+def _function_inputs(graph: TensorFlowGraph, builder: GraphBuilder) -> list[Known]:
+    """Variables by name, captured tensors as constants, arguments as inputs."""
+    variables = captured_variables(graph)
+    captured = {id(internal): external for external, internal in graph.captures}
+    return [
+        _function_input(tensor, captured.get(id(tensor)), variables, builder)
+        for tensor in graph.inputs
+    ]
+
+
+def _function_input(
+    tensor: Tensor, external: Any, variables: Mapping[int, Any], builder: GraphBuilder
+) -> Known:
+    name = tensor.op.name
+    if not is_on_machine(tensor.dtype):
+        variable = variables.get(id(external))
+        return Resource(name if variable is None else variable.name.partition(":")[0])
+    if external is not None and hasattr(external, "numpy"):
+        return np.asarray(external.numpy())
+    shape = static_shape(tensor)
+    if shape is None:
+        return None
+    return builder.declare(name, tensor_type(tensor.dtype, shape), Role.INPUT)
+
+
+def _accumulation(request: LowerRequest, walker: Walker) -> int:
+    """Micro-batches per update: as said, or the trips of a loop inside the update's."""
+    effects = walker.effects
+    if (said := max(request.accumulation, effects.accumulation)) > 1:
+        return said
+    depths = [update.loop_depth for update in effects.updates.values()]
+    return math.prod(walker.trips[max(depths) :]) if depths else 1
+
+
+def _whole_graph(
+    request: LowerRequest, walker: Walker, results: Sequence[str]
+) -> Graph:
+    """Everything that was walked, in its place.
+
+    What a program returns goes to the host once, after its loops; without loops that
+    is after every micro-batch.
+    """
+    builder = walker.builder
+    returned = [] if walker.trips else results
+    outputs = tuple(dict.fromkeys([*walker.effects.outputs, *returned]))
+    graph = Graph(request.name, builder.values, tuple(builder.ops), outputs)
+    return with_places(graph, builder.marks, request.device_mapping)
+
+
+def _with_gradients(
+    graph: Graph,
+    effects: Effects,
+    results: Sequence[str],
+    is_accumulated: bool,
+    is_replicated: bool,
+) -> tuple[Graph, dict[str, str]]:
+    """What is left of the graph once gradients are found and dead ops gone."""
+    search = GradientSearch(graph, is_accumulated, is_replicated)
+    updates = effects.updates
+    found = {effects.names[n]: search.find(u.gradient) for n, u in updates.items()}
+    gradients = {weight: search.instead_of(name) for weight, name in found.items()}
+    settled = settle_phases(without_replaced(graph, search), gradients.values())
+    read = [*results, *(update.gradient for update in updates.values())]
+    roots = {*map(search.instead_of, read), *gradients.values()}
+    live = without_dead_ops(settled, roots)
+    return _without_unread(live, set(gradients)), gradients
+
+
+def _without_unread(graph: Graph, weights: set[str]) -> Graph:
+    """The graph without variables and constants that nothing reads."""
+    read = {name for op in graph.ops for name in op.inputs} | set(graph.outputs)
+    read |= {value.storage for value in graph.values.values()} | weights
+    values = {
+        name: value
+        for name, value in graph.values.items()
+        if value.role in (Role.ACTIVATION, Role.INPUT) or name in read
+    }
+    return replace(graph, values=values)
+
+
+def _main_update(updates: Sequence[Update], graph: Graph) -> tuple[str, int] | None:
+    """The optimiser's op that updates most elements."""
+    sizes: Counter[tuple[str, int]] = Counter()
+    for update in updates:
+        size = graph.type_of(update.gradient).num_elements
+        sizes[update.kind, update.num_states] += size
+    return max(sizes, key=lambda kind: sizes[kind], default=None)
+
+
+def _micro_batch(graph: Graph) -> int:
+    """Samples of a micro-batch: the first dimension that most inputs have."""
+    shapes = [value.type.shape for value in graph.with_role(Role.INPUT)]
+    sizes = Counter(shape[0] for shape in shapes if shape)
+    return max(sizes, key=lambda size: sizes[size], default=1)

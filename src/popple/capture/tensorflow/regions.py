@@ -1,0 +1,113 @@
+"""Regions: several TensorFlow ops that stand for one op of the machine.
+
+A facade marks the ops it builds for one op of the IPU with the attribute `REGION`,
+whose value is `kind` and a number that no other region has: "gelu:7". The kinds are
+ops of the Graph, and three more: `exchange`, whatever replicas send each other;
+`accumulate`, a sum over micro-batches, which the passes of `place` write; and
+`nothing`, which the machine has no part in. What follows in braces are attributes of
+the op: 'layer_norm:8 {"num_statistics": 64}'.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from popple.capture.tensorflow.context import OpContext
+from popple.capture.tensorflow.framework import Operation, Tensor, static_shape
+from popple.capture.tensorflow.types import tensor_type
+from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
+from popple.graph import Attr, TensorType, get_op
+
+REGION = "_popple_region"
+NOTHING = "nothing"
+EXCHANGE = "exchange"
+ACCUMULATE = "accumulate"
+
+
+def walk_region(
+    walker: Walker,
+    label: str,
+    ops: Sequence[Operation],
+    found: Environment,
+    around: Surroundings,
+) -> None:
+    """Write one op for a region; what leaves it is added to `found`."""
+    kind, attrs = parse_label(label)
+    if kind == NOTHING:
+        found.update((id(tensor), None) for op in ops for tensor in op.outputs)
+        return
+    is_special = kind in (EXCHANGE, ACCUMULATE)
+    results = ops[-1].outputs if is_special else _leaving(ops)
+    if not is_special and get_op(kind).num_outputs not in (None, len(results)):
+        # Something inside is read from outside: no single op gives that.
+        for op in ops:
+            walker.walk_op(op, found, around)
+        return
+    context = _context(walker, ops, found, around)
+    types = [_type_of(context, tensor) for tensor in results]
+    if kind == ACCUMULATE:
+        made = [_find_of_type(context, types[0])]
+    elif kind == EXCHANGE:
+        made = [_exchange(context, types[0], walker.replicas)]
+    else:
+        made = context.emit(kind, context.names(), types, attrs=attrs)
+    found.update(zip(map(id, results), made, strict=True))
+
+
+def _find_of_type(context: OpContext, wanted: TensorType) -> str:
+    """What enters a region and has the type of what leaves it."""
+    names = context.names()
+    return next(name for name in names if context.type_of(name) == wanted)
+
+
+def _exchange(context: OpContext, received: TensorType, replicas: int) -> str:
+    sent = context.names()[0]
+    kind = exchange_kind(context.type_of(sent), received)
+    return context.emit_one(kind, [sent], received, attrs={"replicas": replicas})
+
+
+def parse_label(label: str) -> tuple[str, dict[str, Attr]]:
+    """Kind and attributes of a region."""
+    head, _, rest = label.partition(" ")
+    listed = json.loads(rest) if rest else {}
+    attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in listed.items()}
+    return head.partition(":")[0], attrs
+
+
+def exchange_kind(sent: TensorType, received: TensorType) -> str:
+    """What an exchange between replicas is, by the sizes of what goes in and out."""
+    if received.num_elements > sent.num_elements:
+        return "all_gather"
+    if received.num_elements < sent.num_elements:
+        return "reduce_scatter"
+    return "all_reduce"
+
+
+def _leaving(ops: Sequence[Operation]) -> list[Tensor]:
+    """Tensors that are read outside; of a region nobody reads, the last ones."""
+    inside = set(ops)
+    tensors = [tensor for op in ops for tensor in op.outputs]
+    read = [t for t in tensors if not inside.issuperset(t.consumers())]
+    return read or list(ops[-1].outputs)
+
+
+def _context(
+    walker: Walker, ops: Sequence[Operation], found: Environment, around: Surroundings
+) -> OpContext:
+    """The last op, with all that enters the region and is not known when compiling."""
+    inside = set(ops)
+    tensors = [t for op in ops for t in op.inputs if t.op not in inside]
+    known = [walker.find(tensor, found) for tensor in tensors]
+    inputs = tuple(dict.fromkeys(each for each in known if isinstance(each, str)))
+    tag = walker.tag(ops[-1], around)
+    tag = replace(tag, phase=tag.phase or walker.phase_behind(ops[-1], inputs))
+    return OpContext(walker.builder, walker.effects, ops[-1], tag, inputs)
+
+
+def _type_of(context: OpContext, tensor: Tensor) -> TensorType:
+    shape = static_shape(tensor)
+    if shape is None:
+        raise context.error(f"the shape of {tensor.name} is not known when compiling")
+    return tensor_type(tensor.dtype, shape)

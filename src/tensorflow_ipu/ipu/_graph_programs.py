@@ -1,0 +1,175 @@
+"""IPU programs in the graphs of TensorFlow 1.
+
+A program with one replica is built into the user's graph itself. One with several is a
+function in that graph, called for each replica. Programs of TensorFlow 1 often build
+the graph first and configure the device later, so what was built for a number of
+replicas is built again when the device gets another one: the tensors that the user
+holds are tied to the new program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.distribute import device_util
+from tensorflow.python.eager.polymorphic_function import atomic_function
+from tensorflow.python.framework import func_graph, ops
+from tensorflow.python.ops import variable_scope
+
+from popple.engine.tensorflow import Program, tracing
+
+from . import _device, _programs
+
+_DISCARDED = "_popple_discarded"
+_PROGRAMS = "_popple_programs"
+
+
+def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    """Build `function(*inputs)` into the current graph as an IPU program."""
+    tensors = tf.nest.map_structure(tf.convert_to_tensor, list(inputs))
+    device = device_util.current()
+    # A program on no IPU is refused when it is built; here it has one replica.
+    ordinal = _device.ordinal_of(device) if "IPU" in device else 0
+    scope = variable_scope.get_variable_scope()
+    building = _Building(function, tensors, ordinal, device, scope)
+    graph = ops.get_default_graph()
+    num_before = len(graph.get_operations())
+    outputs, count = building.build(_programs.replicas_for(1, ordinal), reuse=None)
+    if isinstance(graph, func_graph.FuncGraph):
+        return outputs  # traced by a tf.function, which is run after configuration
+    if _device.configured(ordinal):
+        _device.attach(ordinal)
+    added = graph.get_operations()[num_before:]
+    held = _held_by_user(outputs)
+    # Kept on the graph, to go with it.
+    programs = [*getattr(graph, _PROGRAMS, ()), _Built(building, held, count, added)]
+    setattr(graph, _PROGRAMS, programs)
+    return held
+
+
+def is_discarded(op: Any) -> bool:
+    """Whether an operation belongs to a program that was built again since."""
+    if getattr(op, _DISCARDED, False):
+        return True
+    graph = op.graph
+    while graph is not None:
+        if getattr(graph, _DISCARDED, False):
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False
+
+
+@dataclass(frozen=True)
+class _Building:
+    """What it takes to build a program: its function, and where it was called."""
+
+    function: Callable[..., Any]
+    inputs: Sequence[Any]
+    ordinal: int
+    device: str
+    scope: Any
+
+    def build(self, count: int, reuse: Any) -> tuple[Any, int]:
+        """Outputs, and the replicas it was built for: sharding may leave fewer."""
+        if count == 1:
+            with self._variables(reuse):
+                return self.function(*self.inputs), 1
+        return self._build_replicated(count, reuse)
+
+    def _build_replicated(self, count: int, reuse: Any) -> tuple[Any, int]:
+        # Functions have one name space for all graphs.
+        name = f"ipu_program_{ops.uid()}"
+        returned: list[Any] = []
+
+        def traced(*given: Any) -> Any:
+            with self._variables(reuse):
+                outputs = self.function(*given)
+            returned.append(outputs)
+            if not isinstance(outputs, tf.Operation):
+                return outputs
+            with tf.control_dependencies([outputs]):
+                return tf.constant(0)
+
+        # The default graph as a context of its own, or TensorFlow would lift what the
+        # function creates past a graph nobody entered.
+        with tracing(count), ops.get_default_graph().as_default():
+            graph = func_graph.func_graph_from_py_func(
+                name, traced, args=tuple(self.inputs), kwargs={}
+            )
+        needed = _programs.replicas_of(graph, self.ordinal)
+        if needed != count:
+            # Once more, with the variables that exist now.
+            setattr(graph, _DISCARDED, True)
+            return self._build_replicated(needed, tf.compat.v1.AUTO_REUSE)
+        function = atomic_function.from_func_graph(name, graph, {})
+        program = Program(function, graph.external_captures, count)
+        outputs = program.call(tf.nest.flatten(list(self.inputs)))
+        if isinstance(returned[-1], tf.Operation):
+            return outputs[0].op, count
+        return tf.nest.pack_sequence_as(graph.structured_outputs, outputs), count
+
+    def _variables(self, reuse: Any) -> Any:
+        return variable_scope.variable_scope(
+            self.scope, auxiliary_name_scope=False, reuse=reuse
+        )
+
+
+@dataclass
+class _Built:
+    """A program in a graph, the outputs the user has, and its number of replicas."""
+
+    building: _Building
+    held: Any
+    count: int
+    added: Sequence[Any]
+
+    def follow_device(self) -> None:
+        """Build again if the device now holds another number of replicas."""
+        _device.attach(self.building.ordinal)
+        wanted = _programs.replicas_for(1, self.building.ordinal)
+        if wanted == self.count:
+            return
+        graph = ops.get_default_graph()
+        num_before = len(graph.get_operations())
+        for op in self.added:
+            setattr(op, _DISCARDED, True)
+        with tf.device(self.building.device), _programs.program_scope():
+            outputs, self.count = self.building.build(
+                wanted, reuse=tf.compat.v1.AUTO_REUSE
+            )
+        self.added = graph.get_operations()[num_before:]
+        _tie(self.held, outputs)
+
+
+def _held_by_user(outputs: Any) -> Any:
+    """Outputs that can be tied to another program later."""
+    if isinstance(outputs, tf.Operation):
+        return tf.group(outputs)
+    return tf.nest.map_structure(tf.identity, outputs)
+
+
+def _tie(held: Any, outputs: Any) -> None:
+    if isinstance(held, tf.Operation):
+        held._remove_all_control_inputs()
+        held._add_control_input(outputs)
+        return
+    for old, new in zip(tf.nest.flatten(held), tf.nest.flatten(outputs), strict=True):
+        old.op._update_input(0, new)
+
+
+def follow_device(graph: Any) -> None:
+    """Bring the programs in a graph to the number of replicas of their devices."""
+    with graph.as_default():
+        for program in getattr(graph, _PROGRAMS, ()):
+            program.follow_device()
+
+
+def _follow_in_default_graph() -> None:
+    if not tf.executing_eagerly():
+        follow_device(ops.get_default_graph())
+
+
+_device.on_configured(_follow_in_default_graph)

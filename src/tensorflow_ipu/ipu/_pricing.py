@@ -1,0 +1,132 @@
+"""From a traced program to its price: captured, placed, planned, simulated.
+
+The one place where settings of TensorFlow programs become options of the core. Those
+that are not here have no part in the price: offloading (everything is modelled on
+chip), prefetching and buffer depths of feeds, orders of scheduling, merging of copies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.platform import tf_logging as logging
+
+from popple import pipeline
+from popple.capture.tensorflow import LoweredProgram, LowerRequest, lower_program
+from popple.graph import DType, Role, Strategy
+from popple.options import ModelOptions, UpdateOptions
+from popple.plan import PlanOptions
+from popple.target import Target
+
+from . import _device
+from ._modelling import ProgramSettings, TracedProgram
+from .ops._pipeline_schedules import PipelineSchedule
+
+__all__ = ["model", "model_options", "write_report"]
+
+
+def model(program: TracedProgram) -> pipeline.Modelled:
+    """Graph, program and simulation of one run."""
+    settings = program.settings
+    lowered = lower_program(_request(program))
+    for note in lowered.notes:
+        logging.info(f"{program.name}: {note}")
+    system = _device.system(settings.ordinal)
+    num_ipus = lowered.graph.execution.num_chips
+    target = Target(system, num_ipus, settings.num_replicas)
+    options = model_options(lowered, settings, _device.get_options(settings.ordinal))
+    return pipeline.model_graph(lowered.graph, target, options)
+
+
+def write_report(modelled: pipeline.Modelled, directory: Path) -> Path:
+    """Write profile.pop and its companions."""
+    return pipeline.write_report(
+        modelled, directory, framework="tensorflow", framework_version=tf.__version__
+    )
+
+
+def _request(program: TracedProgram) -> LowerRequest:
+    find = program.graph.as_graph_element
+    settings = program.settings
+    return LowerRequest(
+        name=program.name,
+        graph=program.graph,
+        ops=None if program.ops is None else [find(name) for name in program.ops],
+        results=[find(name) for name in program.results],
+        device_mapping=settings.device_mapping,
+        accumulation=settings.accumulation,
+        replicas=settings.num_replicas,
+    )
+
+
+def model_options(
+    lowered: LoweredProgram, settings: ProgramSettings, configured: Any
+) -> ModelOptions:
+    """How the captured graph is repeated, placed and planned.
+
+    `configured` are the device's IpuOptions.
+    """
+    is_sequential = settings.schedule == PipelineSchedule.Sequential
+    is_overlapped = lowered.num_stages > 1 and not is_sequential
+    recompute = settings.recompute
+    if recompute is None:
+        recompute = configured.speed_size_config.allow_recompute
+    return ModelOptions(
+        strategy=Strategy.PIPELINED if is_overlapped else Strategy.SHARDED,
+        accumulation=lowered.accumulation,
+        replicas=settings.num_replicas,
+        device_iterations=max(1, lowered.num_trips // lowered.accumulation),
+        micro_batch=lowered.micro_batch,
+        recompute=recompute,
+        update=_update_options(lowered, settings.accumulator_dtype),
+        plan=_plan_options(configured),
+    )
+
+
+def _update_options(lowered: LoweredProgram, dtype: Any) -> UpdateOptions | None:
+    if lowered.update is None:
+        return None
+    kind, num_states = lowered.update
+    own = _type_of_weights(lowered)
+    return UpdateOptions(
+        kind=kind,
+        num_states=num_states,
+        gradients=lowered.gradients,
+        state_dtype=own,
+        accumulator_dtype=own if dtype is None else _core_dtype(dtype),
+    )
+
+
+def _type_of_weights(lowered: LoweredProgram) -> DType:
+    """The element type that most elements of weights have."""
+    sizes: Counter[DType] = Counter()
+    for weight in lowered.graph.with_role(Role.WEIGHT):
+        sizes[weight.type.dtype] += weight.type.num_elements
+    return max(sizes, key=lambda kind: sizes[kind], default=DType.F32)
+
+
+def _core_dtype(dtype: Any) -> DType:
+    return DType.F16 if tf.as_dtype(dtype) == tf.float16 else DType.F32
+
+
+def _plan_options(configured: Any) -> PlanOptions:
+    """What the configuration says about matrix products and convolutions."""
+    fields = (configured.matmul_options, configured.convolution_options)
+    given: list[Mapping[str, str]] = [
+        {item.option: item.value for item in field} for field in fields
+    ]
+    default = PlanOptions()
+    proportions = [
+        float(options["availableMemoryProportion"])
+        for options in given
+        if "availableMemoryProportion" in options
+    ]
+    is_half = any(options.get("partialsType") == "half" for options in given)
+    return PlanOptions(
+        memory_proportion=min(proportions, default=default.memory_proportion),
+        partials="f16" if is_half else default.partials,
+    )

@@ -1,0 +1,5 @@
+"""Data sets."""
+
+from . import ops
+
+__all__ = ["ops"]

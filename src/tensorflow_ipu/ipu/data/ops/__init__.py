@@ -1,0 +1,5 @@
+"""Transformations of data sets."""
+
+from . import dataset_ops
+
+__all__ = ["dataset_ops"]

@@ -1,0 +1,117 @@
+"""How fast a data set is, read as a program would read it."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.data.util import structure
+
+from . import _errors
+from .ipu_infeed_queue import IPUInfeedQueue
+
+_BYTES_PER_GB = 1e9
+
+
+def dataset_benchmark(
+    dataset: Any,
+    number_of_epochs: int,
+    elements_per_epochs: int,
+    print_stats: bool = True,
+    apply_debug_options: bool = True,
+    do_memcpy: bool = True,
+) -> Any:
+    """Read a data set and measure it; a tensor of one JSON string.
+
+    The string has one entry in `epochs` for each epoch of `elements_per_epochs`
+    elements: `elements_processed`, `total_bytes_processed`, `time_elapsed` in seconds,
+    `elements_per_second` and `bandwidth` in GB/s. The options about debugging and
+    copying have no effect.
+    """
+    for name, value in (
+        ("number_of_epochs", number_of_epochs),
+        ("elements_per_epochs", elements_per_epochs),
+    ):
+        if value < 1:
+            raise ValueError(f"Expected `{name}` to be at least 1; it is {value}.")
+    if not isinstance(dataset, tf.data.Dataset):
+        raise TypeError(
+            "Expected `dataset` argument to be of type `tf.data.Dataset`, but got "
+            f"{dataset} instead."
+        )
+    types = structure.get_flat_tensor_types(dataset.element_spec)
+    shapes = structure.get_flat_tensor_shapes(dataset.element_spec)
+    if any(0 in (shape.as_list() if shape.rank else []) for shape in shapes):
+        return _errors.failing(
+            tf.errors.InvalidArgumentError,
+            "Detected a tensor in the dataset with a dimension of size 0, which cannot "
+            f"be fed: the shapes are {[str(shape) for shape in shapes]}.",
+        )
+    sizes = zip(types, shapes, strict=True)
+    element_bytes = sum(t.size * math.prod(s.as_list()) for t, s in sizes)
+    times = _epoch_times(dataset, number_of_epochs, elements_per_epochs)
+
+    def describe(seconds: Any) -> Any:
+        return _describe(seconds, elements_per_epochs, element_bytes)
+
+    text = tf.reshape(tf.numpy_function(describe, [times], tf.string), [1])
+    if not print_stats:
+        return text
+    shown = tf.print(text[0], output_stream=sys.stdout)
+    with tf.control_dependencies([] if shown is None else [shown]):
+        return tf.identity(text)
+
+
+def infeed_benchmark(
+    infeed_queue: Any,
+    number_of_epochs: int,
+    elements_per_epochs: int,
+    print_stats: bool = True,
+    do_memcpy: bool = True,
+) -> Any:
+    """The same for the data set of an infeed queue."""
+    if not isinstance(infeed_queue, IPUInfeedQueue):
+        raise TypeError(
+            "Expected `infeed_queue` argument to be of type "
+            f"`ipu.ipu_infeed_queue.IPUInfeedQueue`, but got {infeed_queue} instead."
+        )
+    return dataset_benchmark(
+        infeed_queue._dataset, number_of_epochs, elements_per_epochs, print_stats
+    )
+
+
+def _epoch_times(dataset: Any, num_epochs: int, num_elements: int) -> Any:
+    """Seconds that each epoch took, from one pass over the data."""
+
+    @tf.function
+    def measure() -> Any:
+        iterator = iter(dataset)
+        times = tf.TensorArray(tf.float64, num_epochs)
+        for epoch in tf.range(num_epochs):
+            start = tf.timestamp()
+            for _ in tf.range(num_elements):
+                next(iterator)
+            times = times.write(epoch, tf.timestamp() - start)
+        return times.stack()
+
+    return measure()
+
+
+def _describe(seconds: Any, num_elements: int, element_bytes: int) -> bytes:
+    total = num_elements * element_bytes
+    smallest = np.finfo(np.float64).tiny
+    epochs = [
+        {
+            "elements_processed": num_elements,
+            "total_bytes_processed": total,
+            "time_elapsed": elapsed,
+            "elements_per_second": num_elements / elapsed,
+            "bandwidth": total / (_BYTES_PER_GB * elapsed),
+        }
+        for elapsed in (max(float(value), smallest) for value in seconds)
+    ]
+    return json.dumps({"epochs": epochs}).encode()

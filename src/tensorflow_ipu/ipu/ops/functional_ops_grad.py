@@ -1,0 +1,1 @@
+"""Nothing to register: the operations are made of differentiable ones."""

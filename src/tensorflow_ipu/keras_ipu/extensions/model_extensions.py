@@ -1,0 +1,240 @@
+"""Pipeline stages and saving of models that are subclasses of `Model`.
+
+Such a model is code, not a graph of layers: its `call` is run once on symbolic inputs to
+see which layers it calls, and the graph that comes out is kept beside the model.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import tensorflow as tf
+from tf_keras.src.engine import (
+    base_layer_utils,
+    functional,
+    input_layer,
+    training,
+)
+
+from . import _assignments
+from ._extension import plain_models
+from ._stages import StagePlan, plan_stages
+from ._summary import CALLS
+from .extensions_base import KerasExtensionBase
+from .pipeline_stage_assignment import (
+    ModelLayerPipelineStageAssignment,
+    NestedModelPipelineStageAssignment,
+)
+
+__all__ = ["ModelExtension"]
+
+
+class ModelExtension(KerasExtensionBase):
+    """What an `IPUStrategy` adds to a subclass of `Model`."""
+
+    _SUMMARY_COLUMNS = CALLS
+    _LAYER_ASSIGNMENT = ModelLayerPipelineStageAssignment
+    _NESTED_ASSIGNMENT = NestedModelPipelineStageAssignment
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        super().__init__()
+        self._ipu_network: Any = None
+
+    def build(self: Any, input_shape: Any) -> None:
+        """Build the model for inputs of these shapes, or for `keras.Input`s.
+
+        Called by the user, it also looks for the layers that `call` uses; inputs in the
+        place of shapes say which types they have.
+        """
+        self._check_call_is_kept()
+        shapes = _map_inputs(input_shape, _shape_of)
+        # Past Model, which would run `call` on placeholders.
+        super(training.Model, self).build(shapes)
+        if not base_layer_utils.call_context().in_call:
+            self._check_call_args("build")
+            self._trace_network(_map_inputs(input_shape, _as_input))
+
+    def _build_with_dtypes(self: Any, input_shape: Any, input_dtype: Any) -> None:
+        if self._ipu_network is not None:
+            return
+        self._check_call_is_kept()
+        inputs = tf.__internal__.nest.map_structure_up_to(
+            input_dtype,
+            lambda dtype, shape: input_layer.Input(batch_shape=shape, dtype=dtype),
+            input_dtype,
+            input_shape,
+        )
+        self._trace_network(inputs)
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def _trace_network(self: Any, inputs: Any) -> None:
+        """Keep the graph of layers that `call` makes of symbolic inputs."""
+        for layer in self.layers:
+            # Calls of an earlier build would shift the indices of those to come.
+            layer._inbound_nodes.clear()
+            layer._outbound_nodes.clear()
+        outputs = self._call_on_inputs(inputs)
+        with plain_models():
+            self._ipu_network = functional.Functional(inputs, outputs, name=self.name)
+        self._set_save_spec(inputs)
+        if not self._pipeline_stage_assignment:
+            assignments = _assignments.annotated(self)
+            if assignments:
+                self.set_pipeline_stage_assignment(assignments)
+
+    def _call_on_inputs(self: Any, inputs: Any) -> Any:
+        kwargs = {}
+        required = self._call_spec.full_argspec
+        num_defaults = len(required.defaults or [])
+        if "training" in required.args[2 : len(required.args) - num_defaults]:
+            kwargs["training"] = False
+        # Not `self(...)`: called on symbolic tensors that would be one layer.
+        context = base_layer_utils.call_context()
+        with context.enter(layer=self, inputs=inputs, build_graph=True):
+            if not self.built:
+                self.build(tf.nest.map_structure(_shape_of, inputs))
+            try:
+                return self.call(inputs, **kwargs)
+            except (tf.errors.InvalidArgumentError, TypeError) as error:
+                raise ValueError(
+                    "The model cannot be called on inputs of these shapes and types. If "
+                    "its layers do not take floats, build it with `keras.Input`s of the "
+                    f"right `dtype` in the place of shapes, or call it on data: {error}"
+                ) from error
+
+    def _get_network(self: Any) -> Any:
+        if self._ipu_network is None:
+            raise RuntimeError(
+                f"Cannot get pipeline stage assignments for model `{self.name}` which "
+                "has not been built yet. Please call `model.build()` first."
+            )
+        return self._ipu_network
+
+    def get_pipeline_stage_assignment(self) -> list[Any]:
+        """The stage of every call of a layer, in the order of computation.
+
+        One assignment for each call and each model inside; a copy of the list that was
+        set, or one without stages. The model must have been built.
+        """
+        self._get_network()
+        if self._pipeline_stage_assignment:
+            return copy.copy(self._pipeline_stage_assignment)
+        return _assignments.unassigned(self)
+
+    def set_pipeline_stage_assignment(self: Any, pipeline_stage_assignment: Any) -> None:
+        """Put every call of a layer into a pipeline stage.
+
+        Takes what :meth:`get_pipeline_stage_assignment` gives, with stages filled in.
+        Raises RuntimeError before the model is built, and ValueError where a list is
+        not an assignment of this model.
+        """
+        if self._ipu_network is None:
+            raise RuntimeError(
+                f"Cannot set pipeline stage assignments for model `{self.name}` which "
+                "has not been built yet. Please call `model.build()` first, or use "
+                "`PipelineStage` scopes in `call`."
+            )
+        plan_stages(self, pipeline_stage_assignment)
+        self._assign_stages(pipeline_stage_assignment)
+
+    def _stage_plan(self: Any) -> StagePlan:
+        try:
+            return super()._stage_plan()
+        except ValueError as error:
+            raise RuntimeError(
+                f"The pipeline stage assignments for model {self.name} are no longer "
+                f'valid: "{error}" This happens when the model was built again for '
+                "other shapes or types: build it for shapes that fit all data."
+            ) from error
+
+    def _check_call_is_kept(self: Any) -> None:
+        if type(self).call is training.Model.call:
+            raise NotImplementedError(
+                f"The function `call` for the model {self.name} has not been "
+                "implemented. A subclass of `Model` must have one."
+            )
+
+    def _assert_weights_created(self: Any) -> None:
+        if "build" in vars(self.__original_class__):
+            super()._assert_weights_created()
+
+    def _get_config_supported(self) -> bool:
+        return True
+
+    def _get_config_delegate(self: Any) -> dict[str, Any]:
+        config = {**self._ipu_options.to_config(), _MARK: True}
+        if self._ipu_network is not None:
+            config["graph_network_initialized"] = True
+            config.update(copy.deepcopy(functional.get_network_config(self._ipu_network)))
+        stages = _assignments.to_config(self, self._pipeline_stage_assignment)
+        return {**config, "pipeline_stage_assignment": stages}
+
+    def _deserialize_from_config_supported(self, config: Any) -> bool:
+        return True
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def _deserialize_from_config_delegate(self: Any, config: dict[str, Any]) -> None:
+        super()._deserialize_from_config_delegate(config)
+        if _MARK not in config:
+            raise RuntimeError(
+                "get_config() has been overridden on a subclassed Model and does not "
+                "return what an IPUStrategy has to keep. Start it with "
+                "`config = super().get_config()` and add to that."
+            )
+        if config.get("graph_network_initialized", False):
+            self._restore_network(config)
+
+    def _restore_network(self: Any, config: dict[str, Any]) -> None:
+        """Make the saved graph of layers again, of the layers the model has now."""
+        for layer in self.layers:
+            if not isinstance(layer, input_layer.InputLayer):
+                layer._inbound_nodes.clear()
+                layer._outbound_nodes.clear()
+        layers = {layer.name: layer for layer in self.layers}
+        inputs, outputs, _ = functional.reconstruct_from_config(
+            config, created_layers=layers
+        )
+        with plain_models():
+            self._ipu_network = functional.Functional(inputs, outputs, name=self.name)
+        stages = config.get("pipeline_stage_assignment", [])
+        if stages:
+            assignments = _assignments.from_config(self, stages)
+            self.set_pipeline_stage_assignment(assignments)
+
+
+_MARK = "get_config_has_been_called"
+
+
+def _map_inputs(inputs: Any, function: Any) -> Any:
+    """Apply a function to every shape, or input, of one input or several."""
+    if isinstance(inputs, dict):
+        return {key: function(each) for key, each in inputs.items()}
+    if isinstance(inputs, list | tuple) and not _is_shape(inputs):
+        return [function(each) for each in inputs]
+    return function(inputs)
+
+
+def _is_shape(value: Any) -> bool:
+    return all(d is None or isinstance(d, int | tf.compat.v1.Dimension) for d in value)
+
+
+def _is_input(value: Any) -> bool:
+    history = getattr(value, "_keras_history", None)
+    return history is not None and isinstance(history[0], input_layer.InputLayer)
+
+
+def _shape_of(value: Any) -> Any:
+    if _is_input(value):
+        return tuple(value.shape.as_list())
+    if not isinstance(value, tuple | list | tf.TensorShape | dict):
+        raise ValueError(
+            "Specified input shape is not one of the valid types. Give a batch input "
+            f"shape as a tuple, a list of such, or a `keras.Input`, not {type(value)}."
+        )
+    return value
+
+
+def _as_input(value: Any) -> Any:
+    return value if _is_input(value) else input_layer.Input(batch_shape=value)

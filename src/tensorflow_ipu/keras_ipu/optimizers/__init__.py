@@ -1,0 +1,1 @@
+"""Optimisers for the IPU."""

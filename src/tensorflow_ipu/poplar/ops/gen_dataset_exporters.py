@@ -1,0 +1,7 @@
+"""Raw operators of data sets in files: none is there, each says what to use instead."""
+
+from __future__ import annotations
+
+from . import _absent
+
+__getattr__ = _absent.explain(__name__, {"": "dataset_extractor"})

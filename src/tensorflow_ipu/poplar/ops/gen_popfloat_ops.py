@@ -1,0 +1,9 @@
+"""Raw operators on other numbers: none is there, each says what to use instead."""
+
+from __future__ import annotations
+
+from . import _absent
+
+__getattr__ = _absent.explain(
+    __name__, {"": "ops.experimental.popfloat_cast_to_gfloat"}
+)

@@ -1,0 +1,1 @@
+"""`tensorflow.compiler.xla.python_api`, as far as programs for the IPU use it."""

@@ -1,0 +1,94 @@
+"""Which programs are taken for programs of the IPU."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tensorflow_ipu import SWITCH, _program
+from tensorflow_ipu._program import IPU_IMPORT, Program
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tensorflow.python import ipu",
+        "from tensorflow.python.ipu import utils",
+        "from tensorflow.python import ops, ipu",
+        "import tensorflow.python.ipu.config as c",
+        "    from keras.ipu import extensions",
+        "from tensorflow.python import (\n    ops,\n    ipu,\n)",
+        "from ipu_tensorflow_addons.keras import layers",
+        "from tensorflow.compiler.plugin.poplar.ops import gen_ipu_ops",
+    ],
+)
+def test_imports_of_the_ipu_are_seen(line: str) -> None:
+    assert IPU_IMPORT.search(f"import os\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import keras",
+        "import keras  # not on the ipu",
+        "from tensorflow_ipu import boot",
+        "# from tensorflow.python import ipu",
+        'print("import ipu")',
+        "from keras import (layers)\nipu = 1",
+    ],
+)
+def test_other_lines_are_not(line: str) -> None:
+    assert not IPU_IMPORT.search(f"import os\n{line}\n")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No main script, no command and no environment that say anything."""
+    monkeypatch.delenv(SWITCH, raising=False)
+    monkeypatch.setattr(_program, "main_file", list)
+    monkeypatch.setattr(_program, "command_text", str)
+
+
+def examined_from(path: Path, text: str, program: Program) -> bool:
+    """The answer to an import that happens in a file with this text."""
+    path.write_text(text)
+    names: dict[str, object] = {"program": program}
+    source = compile("answer = program.examine()", str(path), "exec")
+    # A new thread, or the frames would lead on to this file.
+    thread = threading.Thread(target=exec, args=(source, names))
+    thread.start()
+    thread.join()
+    return bool(names["answer"])
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_importing_file_decides(tmp_path: Path) -> None:
+    plain, wanted = tmp_path / "plain.py", tmp_path / "wanted.py"
+    program = Program()
+    assert not examined_from(plain, "import keras", program)
+    assert examined_from(wanted, "from tensorflow.python import ipu", program)
+    assert examined_from(plain, "import keras", program)  # once found, it stays
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_switch_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, "on")
+    assert examined_from(tmp_path / "a.py", "import keras", Program())
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["python", "-c", "import keras; import a.ipu"], "import keras\n import a.ipu"),
+        (["python", "script.py"], ""),
+        (["python", "-c"], ""),
+    ],
+)
+def test_a_command_is_read(
+    words: list[str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_program, "sys", SimpleNamespace(orig_argv=words))
+    assert _program.command_text() == expected
