@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from popple.engine.torch import Replay, check_backend, with_backend
+from popple.engine.torch import check_backend
 
 __all__ = ["REPLAY", "Backend", "chosen_backend"]
 
@@ -47,12 +47,6 @@ class Backend:
         # exchanges weights cannot do; PyTorch's own ones need no such thing.
         with torch.device(self.device), torch.backends.cudnn.flags(enabled=False):
             yield
-
-    def prepare(self, replay: Replay, num_fixed: int) -> Replay:
-        """The replay as this backend executes it."""
-        if self.is_default:
-            return replay
-        return with_backend(replay, self.name, self.device, num_fixed)
 
 
 REPLAY = Backend()

@@ -34,6 +34,7 @@ from popple.engine.torch import (
     Numerics,
     Replay,
     build_replay,
+    function_maker,
 )
 from popple.errors import CaptureError
 from popple.graph import Phase
@@ -168,8 +169,9 @@ def compile_step(
     if request.automatic is not None:
         module = with_gradient_counts(module, request.automatic.large)
     arithmetic = _arithmetic(request)
-    replay = build_replay(module, _overwritten_constants(run), arithmetic)
-    replay = backend.prepare(replay, len(traced.parameters) + len(traced.buffers))
+    constants = _overwritten_constants(run)
+    make_function = function_maker(backend.name)
+    replay = build_replay(module, constants, arithmetic, make_function)
     return CompiledStep(
         traced=traced,
         lowered=lowered,

@@ -7,12 +7,14 @@ BoundArgs --split--> micro-batches --engine--> outputs --collect--> what forward
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
 from popple.engine.torch import (
+    CudaGraphs,
     DeviceMemory,
     InferenceEngine,
     LossScale,
@@ -49,6 +51,8 @@ __all__ = ["CompiledModel"]
 
 Batches = Iterator[list[torch.Tensor]]
 
+_NO_GRAPH = "The model runs on the GPU without a CUDA graph: %s."
+
 
 class CompiledModel:
     """Runs a compiled step on the device's own copies of weights and buffers.
@@ -80,13 +84,14 @@ class CompiledModel:
         self._places = list(self._batch_plan.micro_batches())
         self._is_sent = [is_sent(self._output_plan, place) for place in self._places]
         self._anchors = anchors
-        self.random = DeviceRandom(options)
+        self.random = DeviceRandom(options, step.backend.device)
         self.times = CallTimes()
         self.anchored: dict[str, torch.Tensor] = {}
         self.settings: Callable[[], Mapping[str, torch.Tensor]] = dict
         # Whether nothing travels between host and device, and what is used instead.
         self._is_synthetic = bool(options._Popart.options.get("syntheticDataMode"))
         self._synthetic: list[torch.Tensor] | None = None
+        self._graphs = self._make_graphs()
         self._engine = self._make_engine()
 
     @property
@@ -178,8 +183,9 @@ class CompiledModel:
         return range(self.step.traced.num_outputs)
 
     def _inputs(self, bound: BoundArgs) -> list[torch.Tensor]:
-        place = self.step.backend.place
-        tensors = [place(to_device_type(t)) for t in bound.tensors(self.arguments)]
+        tensors = [to_device_type(t) for t in bound.tensors(self.arguments)]
+        if self._graphs is None:
+            tensors = [self.step.backend.place(tensor) for tensor in tensors]
         if not self._is_synthetic:
             return tensors
         if self._synthetic is None:
@@ -212,13 +218,28 @@ class CompiledModel:
         assert rule is not None
         return self._engine.run(memory, rule, batches)
 
+    def _make_graphs(self) -> CudaGraphs | None:
+        """CUDA graphs, where steps run on a GPU and do not need the host."""
+        if self.step.backend.device != "cuda":
+            return None
+        operators = self.step.replay.host_operators
+        if operators or self._is_checked:
+            reason = ", ".join(operators) or "floating-point exceptions"
+            logger.warning(_NO_GRAPH, f"{reason} cannot be part of one")
+            return None
+        return CudaGraphs(self._num_results, partial(logger.warning, _NO_GRAPH))
+
+    @property
+    def _num_results(self) -> int:
+        """Outputs and exposed tensors."""
+        return self.step.traced.num_outputs + len(self.step.exposed)
+
     def _make_engine(self) -> InferenceEngine | TrainingEngine:
         repetition = translate.repetition(self._options, self.is_training)
         replay = self._checked(self.step.replay)
-        traced = self.step.traced
-        num_outputs = traced.num_outputs + len(self.step.exposed)
+        traced, num_outputs = self.step.traced, self._num_results
         if self._rule is None:
-            return InferenceEngine(replay, num_outputs, repetition)
+            return InferenceEngine(replay, num_outputs, repetition, self._graphs)
         arithmetic = self.step.arithmetic
         update = apply_update if arithmetic is None else arithmetic.update
         if self.groupings:
@@ -226,12 +247,28 @@ class CompiledModel:
             replay = with_whole_gradients(replay, num_outputs, *names, self.groupings)
             update = with_grouped_update(update, self.groupings)
         return TrainingEngine(
-            replay, num_outputs, traced.trainable, repetition, update=update
+            replay,
+            num_outputs,
+            traced.trainable,
+            repetition,
+            update=update,
+            graphs=self._graphs,
         )
 
+    @property
+    def _is_checked(self) -> bool:
+        return bool(self._options._Popart.options.get("enableFloatingPointChecks"))
+
     def _checked(self, replay: Replay) -> Replay:
-        wanted = self._options._Popart.options.get("enableFloatingPointChecks")
-        return replay.with_checks() if wanted else replay
+        if not self._is_checked:
+            return replay
+        if self.step.backend.name != "replay":
+            raise Error(
+                "Floating-point exceptions need the replay backend, which runs one "
+                f"operator after the other, not {self.step.backend.name}. Switch one "
+                "of them off."
+            )
+        return replay.with_checks()
 
 
 def _normal_numbers(tensor: torch.Tensor) -> torch.Tensor:

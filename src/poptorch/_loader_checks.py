@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ._errors import Error, check
@@ -106,14 +107,17 @@ def find_length(sampler: Any) -> int | None:
     return length
 
 
-def watch_workers(batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches; that a worker died is said in words, whatever it broke first."""
+def watch_workers(batches: Any) -> Iterator[Any]:
+    """The batches of torch's loader; that a worker died is said in words."""
     try:
         yield from batches
     except (ConnectionError, EOFError, RuntimeError) as error:
         is_death = "exited unexpectedly" in str(error)
         if isinstance(error, RuntimeError) and not is_death:
             raise
+        # Or torch would say it again whenever any other process ends.
+        with suppress(RuntimeError):
+            batches._shutdown_workers()
         raise RuntimeError(
             f"A worker of the DataLoader exited unexpectedly. {DEATH_REMEDY}"
         ) from error

@@ -2,8 +2,8 @@
 
 Stochastic rounding is an option of the program. Partial sums in float16, which
 programs ask for to save memory, and NaN on overflow slow the host down and are for
-studies of precision: the environment variable POPPLE_NUMERICS asks for them, as a list
-of names separated by commas, or `all`.
+studies of precision: `popple run --numerics` asks for them, through the environment
+variable POPPLE_NUMERICS: a list of names separated by commas, or `all`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def machine_numerics(options: Options) -> Numerics:
 
 def _asked_for(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if names == ["all"]:
+    if "all" in names:
         return list(_NAMES.values())
     for name in names:
         if name not in _NAMES:

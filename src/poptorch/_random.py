@@ -20,12 +20,16 @@ __all__ = ["DeviceRandom"]
 
 
 class DeviceRandom:
-    """The state of one model's random numbers; seeded by `randomSeed` or the host."""
+    """The state of one model's random numbers; seeded by `randomSeed` or the host.
 
-    def __init__(self, options: Options) -> None:
+    `device` is the computer's device that draws them.
+    """
+
+    def __init__(self, options: Options, device: str = "cpu") -> None:
         self._seed: int | None = options._values.get("random_seed")
         self._state: torch.Tensor | None = None
         self._is_read = True
+        self._generator = _generator_of(device)
 
     @contextmanager
     def active(self, is_needed: bool) -> Iterator[None]:
@@ -34,19 +38,19 @@ class DeviceRandom:
         if not is_needed:
             yield
             return
-        host = torch.get_rng_state()
+        host = self._generator.get_state()
         self._enter()
         try:
             yield
         finally:
-            self._state = torch.get_rng_state()
-            torch.set_rng_state(host)
+            self._state = self._generator.get_state()
+            self._generator.set_state(host)
 
     def _enter(self) -> None:
         if self._state is not None:
-            torch.set_rng_state(self._state)
+            self._generator.set_state(self._state)
         else:
-            torch.default_generator.manual_seed(self._known_seed())
+            self._generator.manual_seed(self._known_seed())
 
     def _known_seed(self) -> int:
         if self._seed is None:
@@ -68,7 +72,7 @@ class DeviceRandom:
             raise Error("An RNG state is a list of integers that begins with the seed.")
         self._seed, *rest = words
         state = torch.tensor(rest, dtype=torch.int64).view(torch.uint8)
-        if rest and state.numel() != torch.get_rng_state().numel():
+        if rest and state.numel() != self._generator.get_state().numel():
             raise Error(
                 f"The RNG state has {len(rest)} words, which is not what this version "
                 "of torch uses. Give only the seed, or a state that was read here."
@@ -81,3 +85,11 @@ class DeviceRandom:
             logger.debug("Setting random seed to %d", self._seed)
         if self._state is not None:
             logger.debug("Setting RNG state")
+
+
+def _generator_of(device: str) -> torch.Generator:
+    """What draws a device's numbers when no generator is named."""
+    if device == "cpu":
+        return torch.default_generator
+    torch.cuda.init()
+    return torch.cuda.default_generators[torch.cuda.current_device()]

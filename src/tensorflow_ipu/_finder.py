@@ -15,8 +15,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
 import sys
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,8 +46,12 @@ ALIASES = {
     "tf_keras.legacy_tf_layers": "tf_keras.src.legacy_tf_layers",
 }
 
-# Modules of Keras that get names of 2.6 when they are loaded.
-EXTENDED = frozenset({*adoption.FACES, *adoption.OPTIMIZER_FACES})
+# Modules that get names of 2.6 when they are loaded.
+EXTENDED = frozenset({*adoption.FACES, *adoption.OPTIMIZER_FACES, *names.ADDED})
+
+# What tests of programs share lies beside the tests, in folders named like packages of
+# ours: only such modules are taken from there.
+TEST_HELPERS = re.compile(r"tensorflow\.python\.ipu\.tests|keras\.ipu\..*_test_utils?")
 
 BOOT = "tensorflow_ipu.boot"  # the module of Popple's own finder
 TENSORFLOW = "2.21"
@@ -63,7 +68,7 @@ def find_spec(name: str, path: Any = None) -> ModuleSpec | None:
         return find_in_keras(name, path)
     if name in FOLDERS:
         return serve_folder(name)
-    return find_alias(name)
+    return find_alias(name) or find_beside_tests(name)
 
 
 def prepare_tensorflow() -> None:
@@ -126,7 +131,7 @@ def explain_absence(name: str) -> Any:
 
 
 def find_extended(name: str, path: Any) -> ModuleSpec | None:
-    """A module of Keras that gets more names once its own code has run."""
+    """A module that gets more names once its own code has run."""
     spec = find_stock(name, path) if is_for_ipu() else None
     if spec is not None and spec.origin:
         spec.loader = ExtendingLoader(name, spec.origin)
@@ -134,7 +139,7 @@ def find_extended(name: str, path: Any) -> ModuleSpec | None:
 
 
 class ExtendingLoader(SourceFileLoader):
-    """Runs a module of Keras as always, then gives it what it had in 2.6."""
+    """Runs a module as always, then gives it what it had in 2.6."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
@@ -148,7 +153,8 @@ def find_in_keras(name: str, path: Any) -> ModuleSpec | None:
     if name == "keras":
         return find_keras()
     if not is_another_keras_loaded():
-        return serve_folder(name) if name in FOLDERS else proxy.find_spec(name)
+        served = serve_folder(name) if name in FOLDERS else proxy.find_spec(name)
+        return served or find_beside_tests(name)
     if name in FOLDERS or (PROGRAM.is_for_ipu and is_of_2_6(name, path)):
         raise _notices.another_keras(name)
     return None
@@ -182,6 +188,20 @@ def find_alias(name: str) -> ModuleSpec | None:
     if former is None or not is_for_ipu():
         return None
     return ModuleSpec(name, AliasLoader(ALIASES[former] + name[len(former) :]))
+
+
+def find_beside_tests(name: str) -> ModuleSpec | None:
+    """What tests of programs share, from the folder of the test that runs."""
+    if not TEST_HELPERS.fullmatch(name):
+        return None
+    package = name if name.endswith(".tests") else name.rpartition(".")[0]
+    tail = package.replace(".", os.sep)
+    folders = [place for place in sys.path if place.endswith(tail)]
+    if package != name:
+        return PathFinder.find_spec(name, folders)
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = folders
+    return spec if folders else None
 
 
 class AliasLoader(proxy.Alias):

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import poptorch
+from popple.tools.run import NUMERICS
 from poptorch._numerics import machine_numerics
 from tests.poptorch.models import options
 
@@ -40,6 +41,13 @@ def test_the_environment_asks_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("POPPLE_NUMERICS", "half-partial")
     with pytest.raises(poptorch.Error, match="'half-partials'"):
         machine_numerics(options())
+
+
+def test_the_launcher_knows_the_same_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POPPLE_NUMERICS", ",".join(NUMERICS))
+    named = machine_numerics(options())
+    monkeypatch.setenv("POPPLE_NUMERICS", "all")
+    assert machine_numerics(options()) == named
 
 
 def test_training_in_float16_learns_by_small_steps() -> None:

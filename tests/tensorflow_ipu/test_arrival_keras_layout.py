@@ -57,7 +57,9 @@ def test_names_are_found_in_every_way() -> None:
 
 def test_recurrent_layers_of_both_generations() -> None:
     former = importlib.import_module("keras.layers.recurrent").LSTM
-    assert keras.layers.LSTM is importlib.import_module("keras.layers.recurrent_v2").LSTM
+    assert (
+        keras.layers.LSTM is importlib.import_module("keras.layers.recurrent_v2").LSTM
+    )
     assert former is not keras.layers.LSTM
 
 
@@ -69,7 +71,7 @@ def test_a_star_imports_the_public_names() -> None:
 
 def test_an_unknown_name_is_missed() -> None:
     assert isinstance(keras, Proxy)
-    with pytest.raises(AttributeError, match="'keras.layers' has no attribute 'Foo'"):
+    with pytest.raises(AttributeError, match=r"'keras\.layers' has no attribute 'Foo'"):
         _ = keras.layers.Foo
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("keras.optimizer_v3")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import tensorflow as tf
 from tensorflow.python import ipu
 from tensorflow.python.ipu import _patches
-
-import pytest
 
 
 class Doubler:

@@ -19,7 +19,7 @@ Connection = config.DeviceConnectionType
 
 
 def configure(
-    *counts: int, ids: list[int] | None = None, type: Connection = Connection.ALWAYS
+    *counts: int, ids: list[int] | None = None, type: Any = Connection.ALWAYS
 ) -> None:
     made = config.IPUConfig()
     made.auto_select_ipus = list(counts)
@@ -105,6 +105,14 @@ def test_pre_compile_needs_no_ipus() -> None:
     configure(3, type=Connection.PRE_COMPILE)
     _device.attach(0)
     assert held_chips() == []
+
+
+def test_unknown_options_of_the_engine_are_refused_when_something_runs() -> None:
+    made = config.IPUConfig()
+    made.compilation_poplar_options = {"debug.instrument": "true", "nonsense": "1"}
+    made.configure_ipu_system()
+    with pytest.raises(tf.errors.InternalError, match="Unrecognised option 'nonsense'"):
+        _device.attach(0)
 
 
 def test_numbers_that_no_device_has() -> None:

@@ -22,7 +22,8 @@ def changed(value: Any) -> Any:
         return value + 1
     if isinstance(value, str):
         return value + "x"
-    return next(member for member in type(value) if member != value)
+    members: Any = type(value)
+    return next(member for member in members if member != value)
 
 
 def options() -> list[str]:

@@ -98,7 +98,8 @@ def test_recurrent_layers_have_gradients() -> None:
             draw(4, UNITS), "tanh", "sigmoid", UNITS, True, options="{}",
         )  # fmt: skip
         loss = tf.reduce_sum(result.output)
-    assert np.any(tape.gradient(loss, kernel))
+    gradient: Any = tape.gradient(loss, kernel)
+    assert np.any(gradient)
 
 
 def test_unknown_tuning_is_refused() -> None:

@@ -78,6 +78,8 @@ def test_script_imports_its_neighbour(popple: Popple, tmp_path: Path) -> None:
         (("--target", "bow-pod16"), "TARGET", "bow-pod16"),
         ((), "REPORT", "None"),
         (("--quiet",), "QUIET", "1"),
+        (("--numerics", "half-partials"), "NUMERICS", "half-partials"),
+        (("--numerics", "all"), "NUMERICS", "all"),
     ],
 )
 def test_options_reach_the_program(
@@ -138,6 +140,7 @@ def test_quiet_says_nothing(popple: Popple, write_script: WriteScript) -> None:
         (("-m",), "Nothing to run"),
         (("--target", "bow-pd16", "script.py"), "Did you mean 'bow-pod16'"),
         (("--target", "mine.toml", "script.py"), "mine.toml"),
+        (("--numerics", "half-partial", "script.py"), "Did you mean 'half-partials'"),
     ],
 )
 def test_refusals(

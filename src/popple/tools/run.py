@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from popple.errors import UsageError
+from popple.errors import UsageError, suggest
 from popple.tools.command import Command, Outcome
 from popple.tools.reports import stamp_reports
 
@@ -27,6 +27,10 @@ REPORT_VARIABLE = "POPPLE_REPORT"
 QUIET_VARIABLE = "POPPLE_QUIET"
 BACKEND_VARIABLE = "POPPLE_BACKEND"
 DEVICE_VARIABLE = "POPPLE_DEVICE"
+NUMERICS_VARIABLE = "POPPLE_NUMERICS"
+
+# What of the machine's float16 arithmetic values can be computed with.
+NUMERICS = ("stochastic-rounding", "half-partials", "nan-on-overflow")
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="where values are computed (default: cpu)",
     )
     parser.add_argument(
+        "--numerics",
+        metavar="NAME,...",
+        help="compute float16 values as the machine does: "
+        f"{', '.join(NUMERICS)}, or all; slow, for studies of precision",
+    )
+    parser.add_argument(
         "--quiet", action="store_true", help="no progress bars, no closing lines"
     )
     parser.add_argument(
@@ -120,6 +130,8 @@ def set_environment(arguments: Namespace) -> None:
         os.environ[BACKEND_VARIABLE] = arguments.backend
     if arguments.device is not None:
         os.environ[DEVICE_VARIABLE] = arguments.device
+    if arguments.numerics is not None:
+        os.environ[NUMERICS_VARIABLE] = check_numerics(arguments.numerics)
     if arguments.quiet:
         os.environ[QUIET_VARIABLE] = "1"
 
@@ -130,6 +142,18 @@ def check_target(name: str) -> str:
 
     load_system(name)
     return str(Path(name).absolute()) if name.lower().endswith(".toml") else name
+
+
+def check_numerics(text: str) -> str:
+    """The names, or `all`; an unknown one raises."""
+    known = (*NUMERICS, "all")
+    for name in text.split(","):
+        if name.strip() not in known:
+            raise UsageError(
+                f"There is no arithmetic {name.strip()!r}.",
+                remedy=suggest(name.strip(), known),
+            )
+    return text
 
 
 def launch(script: Script, report: Path | None, quiet: bool) -> int:

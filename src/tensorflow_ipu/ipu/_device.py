@@ -46,6 +46,17 @@ _ON_DEMAND = _Connection.Value("ON_DEMAND")
 _PRE_COMPILE = _Connection.Value("PRE_COMPILE")
 _NEVER = _Connection.Value("NEVER")
 _MIN_POLL_MS = 100
+# What the names of options of Poplar's engine begin with.
+_ENGINE_OPTIONS = (
+    "autoReport",
+    "debug",
+    "exchange",
+    "opt",
+    "prng",
+    "profiler",
+    "streamCallbacks",
+    "target",
+)
 
 
 class Devices:
@@ -99,7 +110,7 @@ class Devices:
         for ordinal in range(max(1, len(options.device_config))):
             self._check_exists(ordinal)
             if options.device_connection_type == _ALWAYS:
-                self.attach(ordinal)
+                self._hold(ordinal)
 
     def _check_exists(self, ordinal: int) -> None:
         if use_ipu_model() or self.connection_type(ordinal) in (_PRE_COMPILE, _NEVER):
@@ -165,6 +176,19 @@ class Devices:
         return chosen[ordinal] if ordinal < len(chosen) else None
 
     def attach(self, ordinal: int) -> None:
+        """Make sure that something can run on a device, and hold its IPUs."""
+        for flag in self.get_options(ordinal).compilation_options:
+            if flag.option.partition(".")[0] not in _ENGINE_OPTIONS:
+                raise errors.InternalError(
+                    None,
+                    None,
+                    f"Unrecognised option '{flag.option}' in "
+                    "compilation_poplar_options. Options of the engine begin with one "
+                    f"of: {', '.join(f'{group}.' for group in _ENGINE_OPTIONS)}",
+                )
+        self._hold(ordinal)
+
+    def _hold(self, ordinal: int) -> None:
         """Hold the IPUs of a device, if it is not on the model and holds none yet."""
         with self._lock:
             lease = self._leases.get(ordinal)

@@ -57,9 +57,7 @@ def _used(value: Any) -> Any:
 
 _FAILING: dict[ErrorClass, Callable[[str], Any]] = {
     tf.errors.FailedPreconditionError: lambda message: _used(
-        tf.raw_ops.ReadVariableOp(
-            resource=_nobodys_variable(message), dtype=tf.float32
-        )
+        tf.raw_ops.ReadVariableOp(resource=_nobodys_variable(message), dtype=tf.float32)
     ),
     tf.errors.NotFoundError: lambda message: tf.raw_ops.DestroyResourceOp(
         resource=_nobodys_variable(message), ignore_lookup_error=False

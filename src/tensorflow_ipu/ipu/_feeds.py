@@ -58,5 +58,5 @@ def check_sizes(kind: str, shapes: Iterable[tf.TensorShape]) -> None:
             raise _errors.error(
                 tf.errors.InvalidArgumentError,
                 f"Detected an input tensor to an {kind} queue with a dimension of"
-                f" size 0: its shape is {shape}. Remove it from what the queue carries.",
+                f" size 0: its shape is {shape}. Leave it out of the queue.",
             )

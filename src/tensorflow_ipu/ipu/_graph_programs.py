@@ -19,7 +19,7 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.ops import variable_scope
 
-from popple.engine.tensorflow import Program, tracing
+from popple.engine.tensorflow import Program
 
 from . import _device, _programs
 
@@ -45,8 +45,8 @@ def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     added = graph.get_operations()[num_before:]
     held = _held_by_user(outputs)
     # Kept on the graph, to go with it.
-    programs = [*getattr(graph, _PROGRAMS, ()), _Built(building, held, count, added)]
-    setattr(graph, _PROGRAMS, programs)
+    built = _Built(building, held, count, added, _programs.declared_shards())
+    setattr(graph, _PROGRAMS, [*getattr(graph, _PROGRAMS, ()), built])
     return held
 
 
@@ -95,10 +95,15 @@ class _Building:
 
         # The default graph as a context of its own, or TensorFlow would lift what the
         # function creates past a graph nobody entered.
-        with tracing(count), ops.get_default_graph().as_default():
-            graph = func_graph.func_graph_from_py_func(
-                name, traced, args=tuple(self.inputs), kwargs={}
-            )
+        here = ops.get_default_graph()
+        try:
+            with _programs.assuming(count, self.ordinal), here.as_default():
+                graph = func_graph.func_graph_from_py_func(
+                    name, traced, args=tuple(self.inputs), kwargs={}
+                )
+        except _programs.AnotherCountError:
+            declared = _programs.declared_shards()
+            return self.build(_programs.replicas_for(declared, self.ordinal), reuse)
         needed = _programs.replicas_of(graph, self.ordinal)
         if needed != count:
             # Once more, with the variables that exist now.
@@ -125,11 +130,12 @@ class _Built:
     held: Any
     count: int
     added: Sequence[Any]
+    num_shards: int
 
     def follow_device(self) -> None:
         """Build again if the device now holds another number of replicas."""
         _device.attach(self.building.ordinal)
-        wanted = _programs.replicas_for(1, self.building.ordinal)
+        wanted = _programs.replicas_for(self.num_shards, self.building.ordinal)
         if wanted == self.count:
             return
         graph = ops.get_default_graph()

@@ -14,7 +14,6 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +23,10 @@ from tensorflow.python.platform import tf_logging as logging
 from popple.errors import PoppleError, UsageError
 
 from . import _device
+from ._program_settings import ProgramSettings
 
 if TYPE_CHECKING:
+    from popple.capture.tensorflow import LowerRequest
     from popple.pipeline import Modelled
 
 __all__ = [
@@ -42,25 +43,6 @@ _REPORT_KEYS = (
     "autoReport.outputGraphProfile",
     "autoReport.outputExecutionProfile",
 )
-
-
-@dataclass(frozen=True)
-class ProgramSettings:
-    """What a facade knows about a program beyond its graph.
-
-    `device_mapping` lists the IPUs of pipeline stages where the ops' own marks do not
-    say; `accumulation` counts batches per weight update where neither the loops nor
-    marks of the program say. `schedule` is a PipelineSchedule, `recompute` is None for
-    what the configuration says.
-    """
-
-    num_replicas: int = 1
-    device_mapping: tuple[int, ...] = ()
-    accumulation: int = 1
-    schedule: int | None = None
-    recompute: bool | None = None
-    accumulator_dtype: Any = None
-    ordinal: int = 0
 
 
 class TracedProgram:
@@ -80,27 +62,17 @@ class TracedProgram:
     ) -> None:
         self.name = name
         self.settings = settings
-        self.ops = ops
-        self.results = results
+        self._ops = ops
+        self._results = results
         self._graph = weakref.ref(graph)
         self._modelled: Modelled | None = None
-
-    @property
-    def graph(self) -> Any:
-        """The TensorFlow graph."""
-        if (graph := self._graph()) is not None:
-            return graph
-        raise UsageError(
-            f"the program {self.name} is gone: nothing refers to its graph.",
-            remedy="Ask while the function or session it belongs to is in use.",
-        )
 
     def modelled(self) -> Modelled:
         """Graph, program and simulation of one run; made when first asked for."""
         from . import _pricing
 
         if self._modelled is None:
-            self._modelled = _pricing.model(self)
+            self._modelled = _pricing.model(self._request(), self.settings)
         return self._modelled
 
     def write_report(self, directory: Path) -> None:
@@ -108,6 +80,26 @@ class TracedProgram:
         from . import _pricing
 
         _pricing.write_report(self.modelled(), directory)
+
+    def _request(self) -> LowerRequest:
+        from popple.capture.tensorflow import LowerRequest
+
+        graph = self._graph()
+        if graph is None:
+            raise UsageError(
+                f"the program {self.name} is gone: nothing refers to its graph.",
+                remedy="Ask while the function or session it belongs to is in use.",
+            )
+        find = graph.as_graph_element
+        return LowerRequest(
+            name=self.name,
+            graph=graph,
+            ops=None if self._ops is None else [find(name) for name in self._ops],
+            results=[find(name) for name in self._results],
+            device_mapping=self.settings.device_mapping,
+            accumulation=self.settings.accumulation,
+            replicas=self.settings.num_replicas,
+        )
 
 
 class _Programs:

@@ -19,6 +19,8 @@ from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops, test_util
+from tensorflow.python.ops import cond as tf_cond
+from tensorflow.python.ops import resource_variable_ops
 
 
 class _NotCompiled:
@@ -48,6 +50,7 @@ def apply() -> None:
     _place_softly_in_sessions()
     _iterate_data_sets_on_the_ipu()
     _shard_gradient_tapes()
+    _give_variables_their_first_value()
     _open_sessions_in_xla_tests()
 
 
@@ -67,7 +70,7 @@ def _leave_jit_compile_to_the_ipu() -> None:
 
 def _place_softly() -> None:
     # /device:IPU:0 has no kernels of its own: it exists by falling back to the CPU, so
-    # a program that forbids to fall back (and finds an IPU on a real machine) is let be.
+    # a program may not forbid that.
     stock = context.Context.soft_device_placement
 
     def keep(self: Any, enable: Any) -> None:
@@ -123,6 +126,19 @@ def _iterate_data_sets_on_the_ipu() -> None:
         return stock(self)
 
     dataset_ops.DatasetV2.__iter__ = iterate
+
+
+def _give_variables_their_first_value() -> None:
+    # Programs of TensorFlow 1 start one variable from another with it; TensorFlow has
+    # dropped it from resource variables, which are all there are in IPU programs.
+    def initialized_value(self: Any) -> Any:
+        """The variable's value, or its first one while it has none."""
+        with ops.init_scope():
+            return tf_cond.cond(
+                self.is_initialized(), self.read_value, lambda: self.initial_value
+            )
+
+    resource_variable_ops.BaseResourceVariable.initialized_value = initialized_value
 
 
 def _open_sessions_in_xla_tests() -> None:

@@ -23,18 +23,17 @@ from popple.plan import PlanOptions
 from popple.target import Target
 
 from . import _device
-from ._modelling import ProgramSettings, TracedProgram
+from ._program_settings import ProgramSettings
 from .ops._pipeline_schedules import PipelineSchedule
 
 __all__ = ["model", "model_options", "write_report"]
 
 
-def model(program: TracedProgram) -> pipeline.Modelled:
+def model(request: LowerRequest, settings: ProgramSettings) -> pipeline.Modelled:
     """Graph, program and simulation of one run."""
-    settings = program.settings
-    lowered = lower_program(_request(program))
+    lowered = lower_program(request)
     for note in lowered.notes:
-        logging.info(f"{program.name}: {note}")
+        logging.info(f"{request.name}: {note}")
     system = _device.system(settings.ordinal)
     num_ipus = lowered.graph.execution.num_chips
     target = Target(system, num_ipus, settings.num_replicas)
@@ -46,20 +45,6 @@ def write_report(modelled: pipeline.Modelled, directory: Path) -> Path:
     """Write profile.pop and its companions."""
     return pipeline.write_report(
         modelled, directory, framework="tensorflow", framework_version=tf.__version__
-    )
-
-
-def _request(program: TracedProgram) -> LowerRequest:
-    find = program.graph.as_graph_element
-    settings = program.settings
-    return LowerRequest(
-        name=program.name,
-        graph=program.graph,
-        ops=None if program.ops is None else [find(name) for name in program.ops],
-        results=[find(name) for name in program.results],
-        device_mapping=settings.device_mapping,
-        accumulation=settings.accumulation,
-        replicas=settings.num_replicas,
     )
 
 

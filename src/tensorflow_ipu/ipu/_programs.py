@@ -22,7 +22,7 @@ from tensorflow.python.eager.polymorphic_function import (
     tracing_compilation,
 )
 
-from popple.engine.tensorflow import Program, tracing
+from popple.engine.tensorflow import Program, num_replicas, tracing
 
 from . import _device, sharding
 
@@ -32,9 +32,14 @@ class _Compiling(threading.local):
 
     depth: int = 0
     num_shards: int = 1
+    ordinal: int | None = None
 
 
 _COMPILING = _Compiling()
+
+
+class AnotherCountError(Exception):
+    """A program says, while it is traced, that it has another number of replicas."""
 
 
 def compiling() -> bool:
@@ -57,9 +62,32 @@ def program_scope() -> Iterator[None]:
             _COMPILING.num_shards = outer
 
 
+@contextlib.contextmanager
+def assuming(count: int, ordinal: int) -> Iterator[None]:
+    """Trace for `count` replicas on a device.
+
+    Raises AnotherCountError when the program declares shards that leave another number.
+    """
+    outer, _COMPILING.ordinal = _COMPILING.ordinal, ordinal
+    try:
+        with tracing(count):
+            yield
+    finally:
+        _COMPILING.ordinal = outer
+
+
 def declare_shards(num_ipus: int) -> None:
     """Say that the program being built spans so many IPUs, as a pipeline does."""
     _COMPILING.num_shards = max(_COMPILING.num_shards, num_ipus)
+    if _COMPILING.ordinal is None:
+        return
+    if replicas_for(declared_shards(), _COMPILING.ordinal) != num_replicas():
+        raise AnotherCountError
+
+
+def declared_shards() -> int:
+    """How many IPUs the program being built has said to span."""
+    return _COMPILING.num_shards
 
 
 def replicas_for(num_shards: int, ordinal: int) -> int:
@@ -137,8 +165,12 @@ def _run_replicated(
 ) -> Any:
     """Trace for `count` replicas and run; anew if the trace shows another number."""
     traced = _TRACES.function(function, count)
-    with tracing(count):
-        concrete, inputs = _traced(traced, args, kwargs)
+    try:
+        with assuming(count, ordinal):
+            concrete, inputs = _traced(traced, args, kwargs)
+    except AnotherCountError:
+        needed = replicas_for(declared_shards(), ordinal)
+        return _run_replicated(function, args, kwargs, ordinal, needed)
     _check_types(concrete)
     needed = replicas_of(concrete.graph, ordinal)
     if needed != count:

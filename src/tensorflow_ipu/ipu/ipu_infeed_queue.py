@@ -144,7 +144,7 @@ class IPUInfeedQueue:
                 raise _errors.error(
                     tf.errors.FailedPreconditionError,
                     f"Unsupported datatype {dtype.name} on index {index} of feed"
-                    " operation. Cast it in the data set's `map`, for example to int32.",
+                    " operation. Cast it in the data set, for example to int32.",
                 )
 
     @property

@@ -17,7 +17,7 @@ from tensorflow.python.framework import func_graph, ops
 
 from popple.engine.tensorflow import num_replicas, per_replica
 
-from . import _errors, _feeds, _graph_programs, _synthetic
+from . import _device, _errors, _feeds, _graph_programs, _synthetic
 
 # The host takes when it likes: nothing may wait for it.
 _CAPACITY = 2**31 - 1
@@ -182,8 +182,8 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         key = None if eager else ops.get_default_graph()
         with tf.device("/device:CPU:0"):
             flat = self._take(self._buffers[key])
-            if not eager:
-                flat = [tf.identity(tensor) for tensor in flat]
+            if not eager and not _device.configured(self._device_ordinal):
+                flat = [_of_any_shape(tensor) for tensor in flat]
                 self._dequeues.setdefault(key, []).append(flat)
         return tf.nest.pack_sequence_as(self._structure, flat)
 
@@ -261,6 +261,12 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
                 " use IPUOutfeedQueue."
             )
         super().__init__(outfeed_mode, device_ordinal)
+
+
+def _of_any_shape(tensor: Any) -> Any:
+    """The tensor, able to become one of another shape: replicas add a dimension."""
+    unknown = tf.TensorShape(None)
+    return tf.identity(tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=unknown))
 
 
 def _as_list(values: Any) -> list[Any]:

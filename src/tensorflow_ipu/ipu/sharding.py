@@ -63,7 +63,7 @@ def _colocated(op: Any) -> list[Any]:
 
 
 def propagate_sharding(g: Any) -> None:
-    """Give tied operations the sharding of what they are tied to, until none is left."""
+    """Give tied operations the sharding of what they are tied to."""
     changed = True
     while changed:
         changed = False

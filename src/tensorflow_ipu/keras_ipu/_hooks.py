@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.util import tf_decorator
 from tf_keras.src.engine import base_layer, functional, node, sequential, training
+from tf_keras.src.mixed_precision import loss_scale_optimizer
 from tf_keras.src.saving.legacy.saved_model import load as saved_model_load
 
 from . import _tags
@@ -36,6 +37,7 @@ def apply() -> None:
     for cls in (training.Model, sequential.Sequential):
         _restore_options_from_config(cls)
     _restore_options_from_saved_model()
+    _scale_losses_in_ipu_strategies()
 
 
 def _after(cls: type, name: str, then: Callable[[Any], None]) -> None:
@@ -133,6 +135,17 @@ def _restore_options_from_saved_model() -> None:
         return model
 
     saved_model_load.load = load
+
+
+def _scale_losses_in_ipu_strategies() -> None:
+    # Keras has a list of the strategies whose losses it scales.
+    stock = loss_scale_optimizer.strategy_supports_loss_scaling
+
+    def strategy_supports_loss_scaling() -> bool:
+        strategy = tf.distribute.get_strategy()
+        return getattr(strategy, "supports_loss_scaling", False) or stock()
+
+    loss_scale_optimizer.strategy_supports_loss_scaling = strategy_supports_loss_scaling
 
 
 def _restore_options(model: Any, config: Any) -> None:

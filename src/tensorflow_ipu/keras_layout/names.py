@@ -1,7 +1,8 @@
 """Where the modules and names of Keras 2.6 are in tf_keras: a table, and its reading.
 
 In: a module name of Keras 2.6 (`keras.optimizer_v2.adam`). Out: the modules of tf_keras
-that hold its contents now, public ones before those that implement them.
+that hold its contents now, public ones before those that implement them. A few names
+that TensorFlow itself had in 2.6 are here too.
 """
 
 from __future__ import annotations
@@ -123,6 +124,22 @@ ADDED: dict[str, dict[str, str]] = {
     f"{SRC}.losses": {"Reduction": "tf_keras.losses:Reduction"},
     f"{SRC}.mixed_precision.policy": {
         "set_policy": f"{SRC}.mixed_precision.policy:set_global_policy",
+    },
+    "tensorflow.python.eager.function": {"defun": "tensorflow:function"},
+    "tensorflow.python.framework.ops": {
+        "convert_to_tensor_v2_with_dispatch": "tensorflow:convert_to_tensor",
+    },
+    "tensorflow.python.keras.layers": {"LSTM": "tf_keras.layers:LSTM"},
+    "tensorflow.python.keras.utils": {
+        "get_file": "tf_keras.utils:get_file",
+        "np_utils": f"{SRC}.utils.np_utils",
+    },
+    "tensorflow.python.ops.functional_ops": {
+        "partitioned_call": "tensorflow.python.ops.gen_functional_ops:partitioned_call",
+    },
+    "tensorflow.python.ops.nn": {
+        "dynamic_rnn": "tensorflow.python.ops.rnn:dynamic_rnn",
+        "rnn_cell": "tf_keras.api._v1.keras.__internal__.legacy.rnn_cell",
     },
 }
 

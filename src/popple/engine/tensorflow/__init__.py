@@ -7,6 +7,13 @@ from popple.engine.tensorflow.collectives import (
     exchange,
     in_turn,
 )
+from popple.engine.tensorflow.regions import (
+    ACCUMULATE,
+    EXCHANGE,
+    NOTHING,
+    region,
+    weight_update,
+)
 from popple.engine.tensorflow.replicas import (
     Program,
     num_replicas,
@@ -16,6 +23,9 @@ from popple.engine.tensorflow.replicas import (
 )
 
 __all__ = [
+    "ACCUMULATE",
+    "EXCHANGE",
+    "NOTHING",
     "Program",
     "all_gather",
     "all_reduce_sum",
@@ -24,6 +34,8 @@ __all__ = [
     "in_turn",
     "num_replicas",
     "per_replica",
+    "region",
     "replica_index",
     "tracing",
+    "weight_update",
 ]

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from popple.engine.tensorflow.regions import EXCHANGE, NOTHING, region
 from popple.engine.tensorflow.replicas import num_replicas, per_replica, replica_index
 
 __all__ = ["all_gather", "all_reduce_sum", "all_to_all", "exchange", "in_turn"]
@@ -42,11 +43,12 @@ def exchange(tensor: Tensor, combine: Callable[[list[Tensor]], list[Tensor]]) ->
             *(q.enqueue(part) for q, part in zip(given, results, strict=True))
         )
 
-    put = tf.raw_ops.QueueEnqueueV2(handle=my_sent, components=[tensor])
-    with tf.control_dependencies([put]):
-        led = tf.cond(tf.equal(replica_index(), 0), lead, tf.no_op)
-    with tf.control_dependencies([led]):
-        return _take(my_given, like.dtype, like.shape)
+    with region(EXCHANGE):
+        put = tf.raw_ops.QueueEnqueueV2(handle=my_sent, components=[tensor])
+        with tf.control_dependencies([put]):
+            led = tf.cond(tf.equal(replica_index(), 0), lead, tf.no_op)
+        with tf.control_dependencies([led]):
+            return _take(my_given, like.dtype, like.shape)
 
 
 def all_reduce_sum(tensor: Tensor, group_size: int | None = None) -> Tensor:
@@ -96,9 +98,11 @@ def in_turn(act: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
 
     mine = per_replica([q.queue_ref for q in turns], first_has_the_turn)
     after = per_replica([turns[(r + 1) % count].queue_ref for r in range(count)])
-    with tf.control_dependencies([_take(mine, tf.bool, [])]):
+    with region(NOTHING):
+        turn = _take(mine, tf.bool, [])
+    with tf.control_dependencies([turn]):
         results = list(act())
-    with tf.control_dependencies(results):
+    with tf.control_dependencies(results), region(NOTHING):
         passed = tf.raw_ops.QueueEnqueueV2(handle=after, components=[True])
     with tf.control_dependencies([passed]):
         return [tf.identity(result) for result in results]

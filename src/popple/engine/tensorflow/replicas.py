@@ -162,4 +162,3 @@ class Program:
         if varying is not None:
             return varying.values[replica]
         return self._copies.of(replica, capture)
-

@@ -15,7 +15,12 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from popple.engine.torch.storages import Storage, looks_alike, storage_of
+from popple.engine.torch.storages import (
+    Storage,
+    changes_layouts,
+    looks_alike,
+    storage_of,
+)
 
 # These read and write one element at a time, too, though they do not say so.
 _ELEMENTWISE = frozenset(
@@ -32,7 +37,7 @@ def reuse_memory(graph: Graph, owners: Mapping[Storage, Storage]) -> None:
 
     `owners` tells of memory that has been replaced by other memory since tracing.
     """
-    if any(map(_changes_layout, graph.nodes)):
+    if changes_layouts(graph):
         return
     memory = _Memory(graph, owners)
     for position, node in enumerate(graph.nodes):
@@ -102,17 +107,13 @@ def _is_foreign(node: Node) -> bool:
     return is_call and getattr(node.target, "namespace", "") != "aten"
 
 
-def _changes_layout(node: Node) -> bool:
-    return torch.Tag.inplace_view in getattr(node.target, "tags", ())
-
-
 def _form_of(node: Node) -> tuple[Any, str] | None:
     if not isinstance(node.target, torch._ops.OpOverload):
         return None
     return _writing_form(node.target)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _writing_form(overload: Any) -> tuple[Any, str] | None:
     """The form of an operator that is told where to write, and how it is told."""
     tags, schema = overload.tags, overload._schema

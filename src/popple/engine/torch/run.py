@@ -9,7 +9,6 @@ over when the outputs of its last one are yielded.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -150,17 +149,16 @@ class TrainingEngine:
     def _run_whole(
         self, memory: DeviceMemory, rule: UpdateRule, batches: MicroBatches
     ) -> Iterator[Outputs]:
-        """Each micro-batch is an update, and part of the step."""
+        """Each micro-batch is an update, and that is part of the step."""
         state = memory.arguments(0)
+        followed = rule if self._graphs is None else self._rates.follow(rule)
         for batch in batches:
-            with _training():
+            # Some kernels keep what their backward needs only with gradients enabled.
+            with torch.enable_grad(), below_autograd():
                 scale = _scale_arguments(memory, rule)
-                key: Hashable = None
-                if self._graphs is not None:
-                    rule = self._rates.follow(rule)
-                    value = memory.loss_scale.value if memory.loss_scale else 1.0
-                    key = (id(memory), value, self._rates.settings)
-                call = partial(self._update_step, memory, rule, state, scale)
+                value = memory.loss_scale.value if memory.loss_scale else 1.0
+                call = partial(self._update_step, memory, followed, state, scale)
+                key = (id(memory), value, self._rates.settings)
                 results = _run(self._graphs, key, call, batch)
             yield results[: self._num_outputs]
 
@@ -187,7 +185,7 @@ class TrainingEngine:
         total: list[Tensor | None] = []
         for index, batch in enumerate(batches):
             position, replica = index % group, index % len(states)
-            with _training():
+            with torch.enable_grad(), below_autograd():
                 scale = _scale_arguments(memory, rule)
                 call = partial(self._gradient_step, states[replica], scale)
                 results = _run(self._graphs, (id(memory), replica), call, batch)
@@ -268,13 +266,6 @@ def _scale_arguments(memory: DeviceMemory, rule: UpdateRule) -> list[Tensor]:
     if memory.loss_scale is None:
         return []
     return [memory.loss_scale.argument_for(rule.loss_scaling)]
-
-
-@contextmanager
-def _training() -> Iterator[None]:
-    """Some kernels keep what their backward needs only with gradients enabled."""
-    with torch.enable_grad(), below_autograd():
-        yield
 
 
 def _run(

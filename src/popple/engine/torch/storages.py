@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 Storage = int | None
 """What tensors that share memory have in common; None for what is no tensor."""
@@ -22,3 +23,9 @@ def looks_alike(first: Node, second: Node) -> bool:
         return False
     same_type = a.dtype is b.dtype and a.device == b.device and a.layout is b.layout
     return same_type and a.shape == b.shape and a.stride() == b.stride()
+
+
+def changes_layouts(graph: Graph) -> bool:
+    """Whether tensors change their shape in place: what was seen may not last."""
+    tags = (getattr(node.target, "tags", ()) for node in graph.nodes)
+    return any(torch.Tag.inplace_view in found for found in tags)

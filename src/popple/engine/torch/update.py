@@ -106,8 +106,7 @@ def initial_state(rule: UpdateRule, weights: Mapping[str, Tensor]) -> Slots:
 
 def with_equal_steps(rule: UpdateRule, state: Slots) -> UpdateRule:
     """The rule with groups divided so that their weights have made equal steps."""
-    held = state.get("step", {})
-    steps = dict(zip(held, torch.stack(list(held.values())).tolist())) if held else {}
+    steps = _numbers(state.get("step", {}))
     groups: list[ParameterGroup] = []
     for group in rule.groups:
         by_step: dict[float, list[str]] = {}
@@ -115,6 +114,14 @@ def with_equal_steps(rule: UpdateRule, state: Slots) -> UpdateRule:
             by_step.setdefault(steps.get(name, 0.0), []).append(name)
         groups += [replace(group, names=tuple(names)) for names in by_step.values()]
     return replace(rule, groups=tuple(groups))
+
+
+def _numbers(scalars: Mapping[str, Tensor]) -> dict[str, float]:
+    """What single numbers are, looked at all at once."""
+    if not scalars:
+        return {}
+    values = torch.stack(list(scalars.values())).tolist()
+    return dict(zip(scalars, values, strict=True))
 
 
 def apply_update(

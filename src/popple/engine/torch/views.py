@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from popple.engine.torch.storages import looks_alike, storage_of
+from popple.engine.torch.storages import changes_layouts, looks_alike, storage_of
 
 
 def drop_idle_views(graph: Graph) -> None:
     """Let the readers of a view read what it is a view of, where that is the same."""
-    if any(torch.Tag.inplace_view in getattr(n.target, "tags", ()) for n in graph.nodes):
+    if changes_layouts(graph):
         return
     for node in list(graph.nodes):
         original = _same_as(node)

@@ -18,7 +18,7 @@ from tensorflow.python.ops import control_flow_v2_func_graphs
 from ._tensors import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # tensors do not compare to a bool
 class Loop:
     """A loop whose body is being built.
 

@@ -78,12 +78,13 @@ def _accumulate(addend: Tensor, accum_scale: Scale) -> Tensor:
         return addend
     accumulator = Scratch(addend.shape, addend.dtype)
     _ACCUMULATORS.add(accumulator)
-    before = tf.cond(
-        tf.equal(loop.counter, 0), lambda: tf.zeros_like(addend), accumulator.read
-    )
-    total = scaled(before, accum_scale) + addend
-    with tf.control_dependencies([accumulator.assign(total)]):
-        return tf.identity(total)
+    with region(ACCUMULATE):
+        before = tf.cond(
+            tf.equal(loop.counter, 0), lambda: tf.zeros_like(addend), accumulator.read
+        )
+        total = scaled(before, accum_scale) + addend
+        with tf.control_dependencies([accumulator.assign(total)]):
+            return tf.identity(total)
 
 
 def accumulate_tagged_gradients(
@@ -129,11 +130,12 @@ def create_resource_update(
     def update() -> Tensor:
         fn(tf.constant(count))
         with tf.control_dependencies([*control_outputs]):
-            zeros = [a.assign(tf.zeros(a.shape, a.dtype)) for a in accumulators]
+            with region(NOTHING):
+                zeros = [a.assign(tf.zeros(a.shape, a.dtype)) for a in accumulators]
         with tf.control_dependencies(zeros or control_outputs):
             return tf.constant(True)
 
-    with tf.name_scope(f"{name}/WU"):
+    with tf.name_scope(f"{name}/WU"), weight_update(count):
         if loop is None:
             return tf.group(update())
         is_last = tf.equal(tf.math.floormod(loop.counter + 1, count), 0)

@@ -1,0 +1,63 @@
+"""Regions: marks on operations that together stand for one operation of the machine.
+
+What replicas exchange is made of queues here and of links there; a sum over batches is
+a variable and a branch here and one operation there. `popple.capture.tensorflow` reads
+the marks where it prices a program; they change nothing in what TensorFlow computes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import ops
+
+__all__ = [
+    "ACCUMULATE",
+    "ACCUMULATION",
+    "EXCHANGE",
+    "NOTHING",
+    "REGION",
+    "region",
+    "weight_update",
+]
+
+REGION = "_popple_region"
+ACCUMULATION = "_ipu_accumulation"
+EXCHANGE = "exchange"
+ACCUMULATE = "accumulate"
+NOTHING = "nothing"
+
+_ATTR_VALUE: Any = attr_value_pb2
+
+
+@contextlib.contextmanager
+def region(kind: str, **attrs: Any) -> Iterator[None]:
+    """Operations built inside stand for one of this kind, an op of the cost model.
+
+    Besides those there are EXCHANGE, what replicas send each other; ACCUMULATE, a sum
+    over batches; and NOTHING, what the machine has no part in.
+    """
+    if tf.executing_eagerly():
+        yield
+        return
+    details = f" {json.dumps(attrs)}" if attrs else ""
+    label = f"{kind}:{ops.uid()}{details}"
+    with _marked(REGION, _ATTR_VALUE.AttrValue(s=label.encode())):
+        yield
+
+
+@contextlib.contextmanager
+def weight_update(num_batches: int) -> Iterator[None]:
+    """Operations built inside update weights once for so many batches."""
+    with _marked(ACCUMULATION, _ATTR_VALUE.AttrValue(i=num_batches)):
+        yield
+
+
+def _marked(name: str, value: Any) -> contextlib.AbstractContextManager[None]:
+    graph: Any = ops.get_default_graph()
+    return graph._attr_scope({name: value})

@@ -1,0 +1,104 @@
+"""PopDistStrategy: an IPUStrategy whose replicas may be spread over instances.
+
+TensorFlow is told the number of all replicas, so losses are scaled by it and gradients
+are summed over the replicas when they are applied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.distribute import distribute_lib, values
+
+import popdist
+
+from .. import keras_extensions
+from ..ipu_strategy import IPUExtendedV1
+from ._instances import check_alone
+
+
+class PopDistStrategy(distribute_lib.StrategyV1, keras_extensions.KerasExtensions):
+    """Puts variables and Keras models on the IPUs of this instance."""
+
+    def __init__(
+        self,
+        ipu_device: str = "/device:IPU:0",
+        add_ipu_cross_replica_reductions: bool = True,
+        enable_dataset_iterators: bool = True,
+        enable_keras_extensions: bool = True,
+    ) -> None:
+        popdist.init()
+        check_alone("PopDistStrategy")
+        super().__init__(
+            PopDistExtendedV1(self, None, ipu_device, add_ipu_cross_replica_reductions)
+        )
+        keras_extensions.KerasExtensions.__init__(
+            self, enable_dataset_iterators, enable_keras_extensions
+        )
+
+    def update_ipu_config(self, config: Any) -> None:
+        """Write into a configuration which instance of how many this is."""
+        distribution = config.experimental.multi_replica_distribution
+        distribution.process_count = popdist.getNumInstances()
+        distribution.process_index = popdist.getInstanceIndex()
+
+    @property
+    def supports_loss_scaling(self) -> bool:
+        """Whether Keras may scale losses under this strategy."""
+        return True
+
+    @property
+    def _device_ordinal(self) -> int:
+        device = tf.DeviceSpec.from_string(self.extended.non_slot_devices(None))
+        return device.device_index or 0
+
+
+class PopDistExtendedV1(IPUExtendedV1):
+    """What TensorFlow asks of the strategy."""
+
+    def __init__(
+        self,
+        container_strategy: Any,
+        cluster_resolver: Any,
+        ipu_device: str,
+        add_ipu_cross_replica_reductions: bool,
+    ) -> None:
+        del cluster_resolver  # instances are PopDist's
+        super().__init__(container_strategy, ipu_device, "/device:CPU:0")
+        self._add_ipu_cross_replica_reductions = add_ipu_cross_replica_reductions
+
+    def _reduce_to(
+        self, reduce_op: Any, value: Any, destinations: Any, options: Any
+    ) -> Any:
+        if not self._add_ipu_cross_replica_reductions:
+            return value
+        return super()._reduce_to(reduce_op, value, destinations, options)
+
+    def read_var(self, var: Any) -> Any:
+        """The value of a variable."""
+        return var.read_value()
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return popdist.getNumTotalReplicas()
+
+
+class IPUDistributedVariable(values.DistributedVariable):
+    """A variable with a copy in each instance."""
+
+
+class IPUMirroredVariable(values.MirroredVariable):
+    """A variable whose copies are kept equal."""
+
+
+class IPUSyncOnReadVariable(values.SyncOnReadVariable):
+    """A variable whose copies are combined when it is read."""
+
+
+class IPUOnWritePolicy(values.OnWritePolicy):
+    """Keeps copies equal when they are written."""
+
+
+class IPUOnReadPolicy(values.OnReadPolicy):
+    """Combines copies when they are read."""
