@@ -105,6 +105,62 @@ class Transformer(nn.Module):
         return self.head(self.encoder(self.embed(x)).mean(1))
 
 
+class EncoderLayer(nn.Module):
+    """A layer of BERT: attention and a feed-forward part, normalised afterwards."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.project = nn.Linear(width, width)
+        self.norm1 = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+        self.norm2 = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The sequence after this layer."""
+        split = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        q, k, v = split.permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        x = self.norm1(x + self.project(mixed))
+        return self.norm2(x + self.down(F.gelu(self.up(x))))
+
+
+class Bert(nn.Module):
+    """BERT with a head that predicts every token, without dropout.
+
+    `dtype` is what autocast computes in; None leaves it off.
+    """
+
+    def __init__(
+        self,
+        width: int = 768,
+        num_layers: int = 12,
+        vocabulary: int = 30_522,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self.words = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(512, width)
+        self.norm = nn.LayerNorm(width)
+        self.layers = nn.ModuleList(
+            EncoderLayer(width, width // 64) for _ in range(num_layers)
+        )
+        self.head = nn.Linear(width, vocabulary)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of predicting the labels."""
+        is_mixed = self.dtype is not None
+        with torch.autocast(ids.device.type, self.dtype, enabled=is_mixed):
+            x = self.words(ids) + self.positions.weight[: ids.shape[1]]
+            x = self.norm(x)
+            for layer in self.layers:
+                x = layer(x)
+            return F.cross_entropy(self.head(x).flatten(0, 1), labels.flatten())
+
+
 class Lstm(nn.Module):
     """An LSTM whose last state is classified."""
 

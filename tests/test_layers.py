@@ -76,7 +76,9 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     # poptorch_geometric by name only, and loads it when a program uses torch_geometric.
     "poptorch_geometric": EVERYTHING | {"poptorch"},
     "popdist": BASE | {"poptorch"},
-    "tensorflow_ipu": EVERYTHING,
+    # Its strategies ask popdist for the processes, its test helpers read reports as
+    # users do.
+    "tensorflow_ipu": EVERYTHING | {"popdist", "pva"},
     "libpvti": BASE | {"popple.report"},
     "popart": frozenset(),
     "pva": frozenset({"popple.report"}),

@@ -16,6 +16,7 @@ from torch import nn
 from popple.engine.torch import (
     CudaGraphs,
     DeviceMemory,
+    GpuCapture,
     InferenceEngine,
     LossScale,
     Replay,
@@ -227,7 +228,8 @@ class CompiledModel:
             reason = ", ".join(operators) or "floating-point exceptions"
             logger.warning(_NO_GRAPH, f"{reason} cannot be part of one")
             return None
-        return CudaGraphs(self._num_results, partial(logger.warning, _NO_GRAPH))
+        warn = partial(logger.warning, _NO_GRAPH)
+        return CudaGraphs(self._num_results, warn, GpuCapture())
 
     @property
     def _num_results(self) -> int:

@@ -3,6 +3,9 @@
 The forward pass only, with the ops' names of the original's back end; weights are
 inputs without values. Text by default; POPTORCH_EXPORT_PROTO_AS_BINARY=1 makes it a
 protocol buffer that ONNX tools open.
+
+Both forms are written here, without the onnx package: a program that is being debugged
+should not need another one, and names, shapes and edges are all there is to write.
 """
 
 from __future__ import annotations

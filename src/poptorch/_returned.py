@@ -2,6 +2,12 @@
 
 The backward pass of a training model is part of its call. A program that asks an
 output for it is told so: torch itself would only say that there is no gradient.
+
+`Tensor.backward` is replaced for that, with the first output of the process. A mark on
+the outputs themselves would be a smaller change, but would not stay there: attributes
+of a tensor are saved with it, and a file of predictions could no longer be read
+without poptorch, nor with torch.load's weights_only; subclasses spread into whatever
+is computed from outputs.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ def to_host(tensor: torch.Tensor) -> torch.Tensor:
         tensor = tensor.to(torch.int32)
     elif tensor.dtype is torch.float64:
         tensor = tensor.to(torch.float32)
+    _watch_backward()
     _OUTPUTS[id(tensor)] = tensor
     return tensor
 
@@ -46,4 +53,6 @@ def _refusing(backward: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-torch.Tensor.backward = _refusing(torch.Tensor.backward)
+@functools.cache
+def _watch_backward() -> None:
+    torch.Tensor.backward = _refusing(torch.Tensor.backward)

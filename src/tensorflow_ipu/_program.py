@@ -24,6 +24,8 @@ IPU_IMPORT = re.compile(
     re.MULTILINE,
 )
 
+IPU_MODULE = re.compile(r"(tensorflow\.python|tensorflow\.keras|keras)\.ipu\b")
+
 
 @dataclass
 class Program:
@@ -41,7 +43,8 @@ class Program:
     def _says_so(self) -> bool:
         files = [*files_that_import(), *main_file()]
         texts = [*map(self._unread_text, files), command_text()]
-        return any(map(IPU_IMPORT.search, texts))
+        names = modules_being_imported()
+        return any(map(IPU_MODULE.match, names)) or any(map(IPU_IMPORT.search, texts))
 
     def _unread_text(self, name: str) -> str:
         """The text of a file (or notebook cell) that was not looked at before."""
@@ -51,12 +54,24 @@ class Program:
         return "".join(linecache.getlines(name))
 
 
-def files_that_import() -> Iterator[str]:
-    """The files whose code led to this import, the nearest first."""
+def frames_that_import() -> Iterator[FrameType]:
+    """The calls that led to this import, the nearest first."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        yield frame.f_code.co_filename
+        yield frame
         frame = frame.f_back
+
+
+def files_that_import() -> list[str]:
+    """The files whose code led to this import."""
+    return [frame.f_code.co_filename for frame in frames_that_import()]
+
+
+def modules_being_imported() -> list[str]:
+    """The modules that are waiting for this import: `keras.ipu` first needs `keras`."""
+    machinery = "<frozen importlib._bootstrap>"
+    frames = (f for f in frames_that_import() if f.f_code.co_filename == machinery)
+    return [str(frame.f_locals.get("name", "")) for frame in frames]
 
 
 def main_file() -> list[str]:

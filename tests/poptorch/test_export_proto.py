@@ -54,3 +54,15 @@ def test_the_environment_asks_for_a_protocol_buffer(
     file = tmp_path / "model.onnx"
     compile_with(monkeypatch, file, "1")
     assert file.read_bytes().startswith(b"\x08\x08\x12\x06popple")
+
+
+def test_onnx_reads_both_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx = pytest.importorskip("onnx")
+    from google.protobuf import text_format
+
+    binary, text = tmp_path / "model.onnx", tmp_path / "model.txt"
+    compile_with(monkeypatch, binary, "1")
+    compile_with(monkeypatch, text, "0")
+    model = onnx.load(binary)
+    onnx.checker.check_model(model)
+    assert text_format.Parse(text.read_text(), onnx.ModelProto()) == model

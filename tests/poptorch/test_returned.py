@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import io
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -33,6 +35,12 @@ def test_what_is_computed_from_an_output_can_have_a_gradient() -> None:
     weight = torch.ones((), requires_grad=True)
     (out * weight).backward()
     assert weight.grad is not None
+
+
+def test_importing_changes_nothing() -> None:
+    check = "before = torch.Tensor.backward; import poptorch; "
+    check += "assert torch.Tensor.backward is before"
+    subprocess.run([sys.executable, "-c", f"import torch; {check}"], check=True)
 
 
 def test_outputs_are_plain_tensors() -> None:

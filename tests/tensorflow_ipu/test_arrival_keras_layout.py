@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import Any
 
-import keras
+import keras as keras_of_2_6
 import pytest
 import tensorflow as tf
 from tensorflow.python import ipu
@@ -14,6 +15,8 @@ from tensorflow_ipu.keras_layout.names import ADDED, MOVED, targets_of
 from tensorflow_ipu.keras_layout.proxy import Proxy
 
 __all__ = ["ipu"]  # this file is one of a program for the IPU
+
+keras: Any = keras_of_2_6
 
 
 @pytest.mark.parametrize("name", sorted(MOVED))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tensorflow_ipu import SWITCH, _program
-from tensorflow_ipu._program import IPU_IMPORT, Program
+from tensorflow_ipu._program import IPU_IMPORT, IPU_MODULE, Program
 
 
 @pytest.mark.parametrize(
@@ -92,3 +94,31 @@ def test_a_command_is_read(
 ) -> None:
     monkeypatch.setattr(_program, "sys", SimpleNamespace(orig_argv=words))
     assert _program.command_text() == expected
+
+
+def test_what_waits_for_an_import_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[str] = []
+
+    class Looker:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            waiting.extend(_program.modules_being_imported())
+
+    monkeypatch.setattr(sys, "meta_path", [Looker, *sys.meta_path])
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("not_there.ipu.config")
+    assert {"not_there", "not_there.ipu", "not_there.ipu.config"} <= set(waiting)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("keras.ipu", True),
+        ("keras.ipu.layers", True),
+        ("tensorflow.python.ipu.config", True),
+        ("keras.ipus", False),
+        ("mykeras.ipu", False),
+    ],
+)
+def test_modules_of_the_ipu_are_known(name: str, expected: bool) -> None:
+    assert bool(IPU_MODULE.match(name)) == expected

@@ -227,3 +227,21 @@ def test_outside_compilation_is_for_programs() -> None:
         ipu.scopes.outside_compilation_scope(),
     ):
         pass
+
+
+def test_a_failed_assertion_leaves_variables_as_they_were() -> None:
+    def net(x: Any) -> Any:
+        counter = v1.get_variable("counter", initializer=1.0)
+        counted = counter.assign_add(1.0)
+        with tf.control_dependencies([counted]):
+            checked = v1.Assert(x > 0.0, [x])
+        with tf.control_dependencies([checked]):
+            return x + counted
+
+    x = v1.placeholder(tf.float32, [])
+    result = compiled(net, x)
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        with pytest.raises(tf.errors.InternalError, match="assertion failed"):
+            session.run(result, {x: -1.0})
+        assert session.run(result, {x: 1.0}) == [1.0 + 2.0]

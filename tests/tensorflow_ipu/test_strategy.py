@@ -108,3 +108,16 @@ def test_another_number_of_ipus_traces_anew() -> None:
     assert make_strategy(2).run(count).numpy() == 2.0
     ipu.config.reset_ipu_configuration()
     assert make_strategy(4).run(count).numpy() == 4.0
+
+
+def test_a_failed_assertion_leaves_variables_as_they_were() -> None:
+    counter = tf.Variable(1.0)
+
+    @tf.function
+    def step(x: Any) -> Any:
+        counter.assign_add(1.0)
+        tf.debugging.Assert(x > 0.0, [x])
+
+    with pytest.raises(tf.errors.InternalError, match="assertion failed"):
+        make_strategy().run(step, [tf.constant(-1.0)])
+    assert counter.numpy() == 1.0

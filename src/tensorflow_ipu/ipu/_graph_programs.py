@@ -21,7 +21,7 @@ from tensorflow.python.ops import variable_scope
 
 from popple.engine.tensorflow import Program
 
-from . import _device, _programs
+from . import _asserts, _device, _programs
 
 _DISCARDED = "_popple_discarded"
 _PROGRAMS = "_popple_programs"
@@ -40,9 +40,9 @@ def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     outputs, count = building.build(_programs.replicas_for(1, ordinal), reuse=None)
     if isinstance(graph, func_graph.FuncGraph):
         return outputs  # traced by a tf.function, which is run after configuration
-    if _device.configured(ordinal):
-        _device.attach(ordinal)
     added = graph.get_operations()[num_before:]
+    if _asserts.has_assertions(_programs.operations_of(graph)):
+        _asserts.guard_graph(graph)
     held = _held_by_user(outputs)
     # Kept on the graph, to go with it.
     built = _Built(building, held, count, added, _programs.declared_shards())
@@ -85,7 +85,8 @@ class _Building:
         returned: list[Any] = []
 
         def traced(*given: Any) -> Any:
-            with self._variables(reuse):
+            # Functions do not inherit the device they are traced under.
+            with self._variables(reuse), tf.device(self.device):
                 outputs = self.function(*given)
             returned.append(outputs)
             if not isinstance(outputs, tf.Operation):
@@ -134,7 +135,6 @@ class _Built:
 
     def follow_device(self) -> None:
         """Build again if the device now holds another number of replicas."""
-        _device.attach(self.building.ordinal)
         wanted = _programs.replicas_for(self.num_shards, self.building.ordinal)
         if wanted == self.count:
             return

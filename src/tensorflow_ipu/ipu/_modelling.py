@@ -9,11 +9,13 @@ held weakly: those that are gone cost nothing.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import json
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,7 @@ __all__ = [
     "ProgramSettings",
     "TracedProgram",
     "modelled",
+    "owned_by",
     "programs_of",
     "record",
     "report_directory",
@@ -110,19 +113,22 @@ class _Programs:
         self._by_graph = weakref.WeakKeyDictionary[Any, dict[str, TracedProgram]]()
         self._by_owner = weakref.WeakKeyDictionary[Any, dict[str, TracedProgram]]()
 
-    def find(self, name: str, graph: Any, owner: Any) -> TracedProgram | None:
-        """A program that is known already, which is the owner's from now on."""
+    def find(self, name: str, graph: Any) -> TracedProgram | None:
+        """A program that is known already."""
         with self._lock:
-            found = self._by_graph.get(graph, {}).get(name)
-            if found is not None and owner is not None:
-                self._by_owner.setdefault(owner, {})[name] = found
-            return found
+            return self._by_graph.get(graph, {}).get(name)
 
-    def add(self, program: TracedProgram, graph: Any, owner: Any) -> None:
+    def add(self, program: TracedProgram, graph: Any) -> None:
         """Remember a program."""
         with self._lock:
             self._by_graph.setdefault(graph, {})[program.name] = program
-        self.find(program.name, graph, owner)
+
+    def give(self, program: TracedProgram, owner: Any) -> None:
+        """The program is the owner's newest."""
+        with self._lock:
+            programs = self._by_owner.setdefault(owner, {})
+            programs.pop(program.name, None)
+            programs[program.name] = program
 
     def of(self, owner: Any) -> list[TracedProgram]:
         """The programs made for an object, the newest last."""
@@ -131,6 +137,19 @@ class _Programs:
 
 
 _PROGRAMS = _Programs()
+_owners: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar(
+    "owners", default=()
+)
+
+
+@contextlib.contextmanager
+def owned_by(owner: Any) -> Iterator[None]:
+    """Programs recorded inside are those of this object, a strategy or a model."""
+    token = _owners.set((*_owners.get(), owner))
+    try:
+        yield
+    finally:
+        _owners.reset(token)
 
 
 def record(
@@ -139,25 +158,35 @@ def record(
     *,
     ops: Sequence[Any] | None = None,
     results: Sequence[Any] = (),
-    owner: Any = None,
     **settings: Any,
 ) -> TracedProgram:
     """Hand over a traced program; a report is written now if one is wanted.
 
     `graph` is the body of a traced function. Of an old-style graph, `ops` are the
-    program's operations and `results` what it is run for. `owner` is the object that
-    `popple.modelled` may be asked about. A second call for the same name and graph
-    finds the program that is there. `settings` are fields of `ProgramSettings`.
+    program's operations and `results` what it is run for. A second call for the same
+    name and graph finds the program that is there. `settings` are fields of
+    `ProgramSettings`.
     """
-    if (known := _PROGRAMS.find(name, graph, owner)) is not None:
-        return known
+    program = _PROGRAMS.find(name, graph)
+    if program is None:
+        program = _record_new(name, graph, ops, results, ProgramSettings(**settings))
+    for owner in _owners.get():
+        _PROGRAMS.give(program, owner)
+    return program
+
+
+def _record_new(
+    name: str,
+    graph: Any,
+    ops: Sequence[Any] | None,
+    results: Sequence[Any],
+    settings: ProgramSettings,
+) -> TracedProgram:
     op_names = None if ops is None else [op.name for op in ops]
     result_names = [result.name for result in results]
-    program = TracedProgram(
-        name, graph, op_names, result_names, ProgramSettings(**settings)
-    )
-    _PROGRAMS.add(program, graph, owner)
-    options = _device.get_options(program.settings.ordinal)
+    program = TracedProgram(name, graph, op_names, result_names, settings)
+    _PROGRAMS.add(program, graph)
+    options = _device.get_options(settings.ordinal)
     if (directory := report_directory(name, options)) is not None:
         _try_to_report(program, directory)
     return program

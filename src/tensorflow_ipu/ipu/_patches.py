@@ -48,6 +48,7 @@ def apply() -> None:
     _leave_jit_compile_to_the_ipu()
     _place_softly()
     _place_softly_in_sessions()
+    _attend_to_the_ipu_in_sessions()
     _iterate_data_sets_on_the_ipu()
     _shard_gradient_tapes()
     _give_variables_their_first_value()
@@ -71,14 +72,15 @@ def _leave_jit_compile_to_the_ipu() -> None:
 def _place_softly() -> None:
     # /device:IPU:0 has no kernels of its own: it exists by falling back to the CPU, so
     # a program may not forbid that.
-    stock = context.Context.soft_device_placement
+    stock: Any = context.Context.soft_device_placement
 
     def keep(self: Any, enable: Any) -> None:
         del enable
         stock.fset(self, True)
 
     context.Context.soft_device_placement = property(stock.fget, keep)
-    context.context().soft_device_placement = True
+    in_force: Any = context.context()
+    in_force.soft_device_placement = True
 
 
 def _place_softly_in_sessions() -> None:
@@ -104,6 +106,20 @@ def _place_softly_in_sessions() -> None:
     session.BaseSession.__init__ = softly
 
 
+def _attend_to_the_ipu_in_sessions() -> None:
+    # A session does not know of devices to attach to, nor of runs that must be undone.
+    from . import _sessions
+
+    stock = session.BaseSession.run
+
+    @functools.wraps(stock)
+    def run(self: Any, fetches: Any, *args: Any, **kwargs: Any) -> Any:
+        bound = functools.partial(stock, self)
+        return _sessions.run(bound, self.graph, fetches, *args, **kwargs)
+
+    session.BaseSession.run = run
+
+
 def _shard_gradient_tapes() -> None:
     # A gradient belongs on the IPU of its forward operation. TensorFlow's tapes keep
     # attributes of operations, but not those of the scope they are made in.
@@ -119,7 +135,7 @@ def _iterate_data_sets_on_the_ipu() -> None:
 
     @functools.wraps(stock)
     def iterate(self: Any) -> Any:
-        strategy = distribute_lib.get_strategy()
+        strategy: Any = distribute_lib.get_strategy()
         wants = getattr(strategy, "_enable_dataset_iterators", None)
         if wants is not None and wants():
             return strategy._create_dataset_iterator(self)

@@ -55,7 +55,7 @@ def model_options(
 
     `configured` are the device's IpuOptions.
     """
-    is_sequential = settings.schedule == PipelineSchedule.Sequential
+    is_sequential = lowered.schedule == PipelineSchedule.Sequential
     is_overlapped = lowered.num_stages > 1 and not is_sequential
     recompute = settings.recompute
     if recompute is None:

@@ -14,14 +14,12 @@ class ProgramSettings:
 
     `device_mapping` lists the IPUs of pipeline stages where the ops' own marks do not
     say; `accumulation` counts batches per weight update where neither the loops nor
-    marks of the program say. `schedule` is a PipelineSchedule, `recompute` is None for
-    what the configuration says.
+    marks of the program say. `recompute` is None for what the configuration says.
     """
 
     num_replicas: int = 1
     device_mapping: tuple[int, ...] = ()
     accumulation: int = 1
-    schedule: int | None = None
     recompute: bool | None = None
     accumulator_dtype: Any = None
     ordinal: int = 0

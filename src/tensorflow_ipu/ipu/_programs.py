@@ -24,7 +24,7 @@ from tensorflow.python.eager.polymorphic_function import (
 
 from popple.engine.tensorflow import Program, num_replicas, tracing
 
-from . import _device, sharding
+from . import _asserts, _device, _modelling, sharding
 
 
 class _Compiling(threading.local):
@@ -122,6 +122,9 @@ class _Traces:
         self._programs: weakref.WeakKeyDictionary[Any, Program] = (
             weakref.WeakKeyDictionary()
         )
+        self._asserting: weakref.WeakKeyDictionary[Any, bool] = (
+            weakref.WeakKeyDictionary()
+        )
 
     def function(self, function: Any, count: int) -> Any:
         """`function` as one that was never traced for another number of replicas."""
@@ -130,6 +133,15 @@ class _Traces:
             python_function = getattr(function, "python_function", function)
             known[count] = tf.function(python_function)
         return known[count]
+
+    def asserts(self, concrete: Any) -> bool:
+        """Whether a traced function, checked when it is new, has assertions."""
+        if concrete not in self._asserting:
+            _check_types(concrete)
+            self._asserting[concrete] = _asserts.has_assertions(
+                operations_of(concrete.graph)
+            )
+        return self._asserting[concrete]
 
     def program(self, concrete: Any, count: int) -> Program:
         """The runnable form of a traced function."""
@@ -151,8 +163,7 @@ def run_function(
     count = replicas_for(1, ordinal)
     with program_scope():
         if count == 1:
-            _check_types_of(function, args, kwargs)
-            return function(*args, **kwargs)
+            return _run_alone(function, args, kwargs, ordinal)
         return _run_replicated(function, args, kwargs, ordinal, count)
 
 
@@ -175,6 +186,8 @@ def _run_replicated(
     needed = replicas_of(concrete.graph, ordinal)
     if needed != count:
         return _run_replicated(function, args, kwargs, ordinal, needed)
+    name = concrete.graph.name
+    _modelling.record(name, concrete.graph, num_replicas=count, ordinal=ordinal)
     outputs = _TRACES.program(concrete, count).call(inputs)
     return concrete.function_type.pack_output(outputs)
 
@@ -194,10 +207,19 @@ def _traced(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
     return concrete, flat
 
 
-def _check_types_of(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Trace a function that is not traced yet for these arguments, and check it."""
-    if isinstance(function, polymorphic_function.Function):
-        _check_types(function.get_concrete_function(*args, **kwargs))
+def _run_alone(
+    function: Any, args: Sequence[Any], kwargs: dict[str, Any], ordinal: int
+) -> Any:
+    """Call a function that stock TensorFlow runs as it is."""
+    if not isinstance(function, polymorphic_function.Function):
+        return function(*args, **kwargs)
+    concrete = function.get_concrete_function(*args, **kwargs)
+    _modelling.record(concrete.graph.name, concrete.graph, ordinal=ordinal)
+    if _TRACES.asserts(concrete) and tf.executing_eagerly():
+        return _asserts.run_function(
+            lambda: function(*args, **kwargs), concrete.graph.variables
+        )
+    return function(*args, **kwargs)
 
 
 def _check_types(concrete: Any) -> None:

@@ -29,11 +29,16 @@ def compile(
         raise TypeError(f"inputs must be a list, not {type(inputs).__name__}.")
     graph = ops.get_default_graph()
     num_before = len(graph.get_operations())
+    known_functions = set(graph._functions)
     with scopes.ipu_jit_scope(0), _programs.program_scope():
         outputs = _graph_programs.build(
             lambda *given: _computed(computation, given), inputs
         )
-    _check_placement(graph.get_operations()[num_before:])
+    added = [
+        *graph.get_operations()[num_before:],
+        *_operations_of_functions(graph, known_functions),
+    ]
+    _check_placement(added)
     return outputs
 
 
@@ -68,6 +73,12 @@ def _as_tuple(outputs: Any) -> tuple[Any, ...]:
     if outputs is None:
         return ()
     return tuple(outputs) if isinstance(outputs, list | tuple) else (outputs,)
+
+
+def _operations_of_functions(graph: Any, known: set[str]) -> list[Any]:
+    """Operations of the functions that were added to a graph."""
+    added = [f for name, f in graph._functions.items() if name not in known]
+    return [op for function in added for op in function.graph.get_operations()]
 
 
 def _check_placement(added: Sequence[Any]) -> None:

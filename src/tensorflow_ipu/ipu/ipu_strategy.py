@@ -19,7 +19,7 @@ from tensorflow.python.eager.polymorphic_function import (
 from tensorflow.python.framework import device as tf_device
 from tensorflow.python.trackable import base as trackable
 
-from . import _programs, keras_extensions
+from . import _modelling, _programs, keras_extensions
 from .ops import cross_replica_ops
 
 
@@ -66,6 +66,10 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
         device = tf_device.DeviceSpec.from_string(self.extended.non_slot_devices(None))
         return device.device_index or 0
 
+    def __popple__(self) -> Any:
+        """The model of the program that ran last, for `popple.modelled`."""
+        return _modelling.modelled(self)
+
     @property
     def supports_loss_scaling(self) -> bool:
         """Whether Keras may scale losses under this strategy."""
@@ -109,7 +113,8 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
         context = distribute_lib.ReplicaContext(
             self._container_strategy(), replica_id_in_sync_group=0
         )
-        with context, tf.device(self._ipu_device):
+        owner = self._container_strategy()
+        with context, tf.device(self._ipu_device), _modelling.owned_by(owner):
             return _programs.run_function(fn, args, kwargs, ordinal)
 
     def _reduce_to(

@@ -11,13 +11,21 @@ from popple.capture.tensorflow.lower import (
     lower_program,
 )
 from popple.capture.tensorflow.regions import REGION
-from popple.capture.tensorflow.tags import ACCUMULATION, LAYER, PHASE, SHARDING, STAGE
+from popple.capture.tensorflow.tags import (
+    ACCUMULATION,
+    LAYER,
+    PHASE,
+    SCHEDULE,
+    SHARDING,
+    STAGE,
+)
 
 __all__ = [
     "ACCUMULATION",
     "LAYER",
     "PHASE",
     "REGION",
+    "SCHEDULE",
     "SHARDING",
     "STAGE",
     "LowerRequest",

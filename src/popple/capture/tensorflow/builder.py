@@ -33,10 +33,14 @@ def reorder(shape: Sequence[int], order: Order) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Mark:
-    """Where an op was put: pipeline stage and chip, None where nobody said."""
+    """Where an op was put: pipeline stage and chip, None where nobody said.
+
+    `depth` counts the program's own loops around it.
+    """
 
     stage: int | None = None
     chip: int | None = None
+    depth: int = 0
 
 
 @dataclass

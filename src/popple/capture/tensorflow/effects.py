@@ -32,24 +32,25 @@ class Effects:
     """The effects of the program walked so far.
 
     `names` are the values that stand for variables before the first op, `outputs` go
-    to the host. `loop_depth` is the number of the program's loops being walked,
-    `accumulation` the number of micro-batches per update that an op spoke of.
+    to the host. `loop_depth` is the number of the program's loops being walked;
+    `accumulation` and `schedule` are what ops spoke of: micro-batches per update, and
+    how pipeline stages take turns.
     """
 
     builder: GraphBuilder
-    trainable: frozenset[str] = frozenset()
     names: dict[str, str] = field(default_factory=dict[str, str])
     updates: dict[str, Update] = field(default_factory=dict[str, Update])
     outputs: list[str] = field(default_factory=list[str])
     loop_depth: int = 0
     accumulation: int = 1
+    schedule: int | None = None
     _current: dict[str, str] = field(default_factory=dict[str, str])
     _stacks: dict[str, list[Known]] = field(default_factory=dict[str, list[Known]])
 
     def read(self, resource: Resource, kind: TensorType) -> str:
         """The value that a variable holds now."""
         if resource.name not in self._current:
-            role = Role.WEIGHT if resource.name in self.trainable else Role.STATE
+            role = Role.WEIGHT if resource.is_trained else Role.STATE
             value = self.builder.declare(resource.name, kind, role)
             self._current[resource.name] = self.names[resource.name] = value
         return self._current[resource.name]
@@ -62,6 +63,15 @@ class Effects:
     def write(self, resource: Resource, value: str) -> None:
         """The variable holds this value from now on."""
         self._current[resource.name] = value
+
+    def note(self, accumulation: int, schedule: int | None) -> None:
+        """What an op says about the program it is in."""
+        self.accumulation = max(self.accumulation, accumulation)
+        self.schedule = self.schedule if schedule is None else schedule
+
+    def forget_writes(self) -> None:
+        """Variables hold what an earlier trip of a loop left in them."""
+        self._current.update(self.names)
 
     def update(
         self, resource: Resource, kind: str, num_states: int, gradient: str

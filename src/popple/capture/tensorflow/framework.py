@@ -66,9 +66,15 @@ def called_graph(op: Operation) -> tuple[str, TensorFlowGraph | None]:
     return name, None if function is None else function.graph
 
 
-def captured_variables(graph: TensorFlowGraph) -> dict[int, Any]:
-    """The variables a function uses, by the id of their handles."""
-    return {id(variable.handle): variable for variable in graph.variables}
+def captured_variables(graph: TensorFlowGraph) -> dict[int, tuple[str, bool]]:
+    """The variables a function uses, by the id of their handles.
+
+    Each with its name and whether training may change it.
+    """
+    return {
+        id(variable.handle): (variable.name.partition(":")[0], variable.trainable)
+        for variable in graph.variables
+    }
 
 
 def while_contexts(op: Operation) -> list[Any]:
@@ -111,13 +117,10 @@ def sharded_chip(encoded: bytes) -> int | None:
     return devices[0] if len(devices) == 1 else None
 
 
-def trainable_names(graph: TensorFlowGraph) -> set[str]:
-    """Names of the variables that training may change."""
-    if is_function_graph(graph):
-        found = [v for v in graph.variables if v.trainable]
-    else:
-        found = graph.get_collection(ops.GraphKeys.TRAINABLE_VARIABLES)
-    return {variable.name.partition(":")[0] for variable in found}
+def is_trainable(handle: Operation) -> bool:
+    """Whether training may change the variable of an old-style graph."""
+    variables = handle.graph.get_collection(ops.GraphKeys.TRAINABLE_VARIABLES)
+    return any(variable.handle.op is handle for variable in variables)
 
 
 def constant_array(op: Operation) -> Array:

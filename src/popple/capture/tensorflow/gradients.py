@@ -32,6 +32,11 @@ class GradientSearch:
 
     def __post_init__(self) -> None:
         self._makers = {name: op for op in self.graph.ops for name in op.outputs}
+        self._permuted = {
+            (op.inputs[0], op.attrs["order"]): op.outputs[0]
+            for op in self.graph.ops
+            if op.kind == "permute"
+        }
 
     def find(self, name: str) -> str:
         """The gradient behind what an optimiser's op reads."""
@@ -53,6 +58,10 @@ class GradientSearch:
             return self._take_out(name, maker.inputs[0])
         if self.is_accumulated and (added := self._find_added(maker)):
             return self._take_out(name, added)
+        if maker.kind == "permute":
+            source = self.find(maker.inputs[0])
+            found = self._permuted.get((source, maker.attrs["order"]))
+            return None if found == name else found
         if maker.phase is not Phase.UPDATE:
             return None
         shape = self.graph.type_of(name).shape

@@ -15,9 +15,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Resource:
-    """A variable, an iterator or a queue, by its name in the program."""
+    """A variable, an iterator or a queue, by a name that no other has."""
 
     name: str
+    is_trained: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,6 @@ from popple.capture.tensorflow.framework import (
     captured_variables,
     is_function_graph,
     static_shape,
-    trainable_names,
 )
 from popple.capture.tensorflow.gradients import (
     GradientSearch,
@@ -37,6 +35,7 @@ from popple.capture.tensorflow.known import Known, Resource
 from popple.capture.tensorflow.old_control import OLD_CONTROL
 from popple.capture.tensorflow.order import needed_ops
 from popple.capture.tensorflow.places import with_places
+from popple.capture.tensorflow.repetition import as_repeated
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.capture.tensorflow.units import MarkedUnits
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
@@ -69,8 +68,9 @@ class LoweredProgram:
 
     `gradients` maps trained weights to gradients; `update` is the op of the Graph that
     updates them, with the number of state tensors it keeps. `num_trips` micro-batches
-    run in all, `accumulation` of them for each update. `notes` are remarks on what
-    could not be known.
+    run in all, `accumulation` of them for each update. `schedule` is the front end's
+    number for how pipeline stages take turns. `notes` are remarks on what could not be
+    known.
     """
 
     graph: Graph
@@ -79,6 +79,7 @@ class LoweredProgram:
     num_trips: int
     accumulation: int
     micro_batch: int
+    schedule: int | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -90,7 +91,7 @@ class LoweredProgram:
 def lower_program(request: LowerRequest) -> LoweredProgram:
     """The Graph of a traced program, without optimiser and repetition."""
     builder = GraphBuilder()
-    effects = Effects(builder, frozenset(trainable_names(request.graph)))
+    effects = Effects(builder)
     control = {**CONTROL, **OLD_CONTROL}
     walker = Walker(builder, effects, control, MarkedUnits(), replicas=request.replicas)
     results = [known for known in _walk(request, walker) if isinstance(known, str)]
@@ -106,6 +107,7 @@ def lower_program(request: LowerRequest) -> LoweredProgram:
         num_trips=math.prod(walker.trips),
         accumulation=accumulation,
         micro_batch=_micro_batch(graph),
+        schedule=effects.schedule,
         notes=tuple(walker.notes),
     )
 
@@ -127,27 +129,36 @@ def _walk(request: LowerRequest, walker: Walker) -> Sequence[Known]:
 
 def _function_inputs(graph: TensorFlowGraph, builder: GraphBuilder) -> list[Known]:
     """Variables by name, captured tensors as constants, arguments as inputs."""
-    variables = captured_variables(graph)
     captured = {id(internal): external for external, internal in graph.captures}
-    return [
-        _function_input(tensor, captured.get(id(tensor)), variables, builder)
-        for tensor in graph.inputs
-    ]
+    resources = _captured_resources(graph)
+    found: list[Known] = []
+    for tensor in graph.inputs:
+        external = captured.get(id(tensor))
+        shape = static_shape(tensor)
+        if not is_on_machine(tensor.dtype):
+            found.append(resources.get(id(external)) or Resource(tensor.op.name))
+        elif external is not None and hasattr(external, "numpy"):
+            found.append(np.asarray(external.numpy()))
+        elif shape is None:
+            found.append(None)
+        else:
+            kind = tensor_type(tensor.dtype, shape)
+            found.append(builder.declare(tensor.op.name, kind, Role.INPUT))
+    return found
 
 
-def _function_input(
-    tensor: Tensor, external: Any, variables: Mapping[int, Any], builder: GraphBuilder
-) -> Known:
-    name = tensor.op.name
-    if not is_on_machine(tensor.dtype):
-        variable = variables.get(id(external))
-        return Resource(name if variable is None else variable.name.partition(":")[0])
-    if external is not None and hasattr(external, "numpy"):
-        return np.asarray(external.numpy())
-    shape = static_shape(tensor)
-    if shape is None:
-        return None
-    return builder.declare(name, tensor_type(tensor.dtype, shape), Role.INPUT)
+def _captured_resources(graph: TensorFlowGraph) -> dict[int, Resource]:
+    """The variables of a function by the id of their handles, with names of their own.
+
+    Several variables of a program may have the same name.
+    """
+    counts: Counter[str] = Counter()
+    resources: dict[int, Resource] = {}
+    for handle, (name, is_trained) in captured_variables(graph).items():
+        counts[name] += 1
+        unique = name if counts[name] == 1 else f"{name}_{counts[name]}"
+        resources[handle] = Resource(unique, is_trained)
+    return resources
 
 
 def _accumulation(request: LowerRequest, walker: Walker) -> int:
@@ -171,7 +182,8 @@ def _whole_graph(
     returned = [] if walker.trips else results
     outputs = tuple(dict.fromkeys([*walker.effects.outputs, *returned]))
     graph = Graph(request.name, builder.values, tuple(builder.ops), outputs)
-    return with_places(graph, builder.marks, request.device_mapping)
+    placed = with_places(graph, builder.marks, request.device_mapping)
+    return as_repeated(placed, [mark.depth for mark in builder.marks])
 
 
 def _with_gradients(
@@ -188,6 +200,7 @@ def _with_gradients(
     gradients = {weight: search.instead_of(name) for weight, name in found.items()}
     settled = settle_phases(without_replaced(graph, search), gradients.values())
     read = [*results, *(update.gradient for update in updates.values())]
+    read = [name for name in read if name in graph.values]
     roots = {*map(search.instead_of, read), *gradients.values()}
     live = without_dead_ops(settled, roots)
     return _without_unread(live, set(gradients)), gradients

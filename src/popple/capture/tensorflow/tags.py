@@ -1,9 +1,10 @@
 """Tags: what is known about an op beyond its operands.
 
-Facades put attributes on the ops they make (`LAYER`, `STAGE`, `PHASE`, `SHARDING`, and
-`ACCUMULATION` on those of the update: the number of micro-batches it is for); for
-everything else the op's name and its traceback tell. A backward op has the name of the
-forward op it was made for inside its own, and inherits what that one does not say.
+Facades put attributes on the ops they make: `LAYER`, `STAGE`, `PHASE`, `SHARDING`; on
+some also `ACCUMULATION`, the number of micro-batches an update is for, and `SCHEDULE`,
+a number of theirs that says how pipeline stages take turns. For everything else the
+op's name and its traceback tell. A backward op has the name of the forward op it was
+made for inside its own, and inherits what it does not say itself.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ LAYER = "_ipu_layer"
 PHASE = "_ipu_phase"
 SHARDING = "_XlaSharding"
 ACCUMULATION = "_ipu_accumulation"
+SCHEDULE = "_ipu_schedule"
 
 _PHASES = {phase.value.encode(): phase for phase in Phase}
 _GRADIENTS = re.compile(r"gradient_tape|gradients(_\d+)?")
@@ -56,7 +58,7 @@ class Tag:
     """Where an op comes from.
 
     `phase` is None where neither the op nor its surroundings say: the phases of its
-    inputs decide then. `name` is the op's own behind those of the calls around it.
+    inputs decide then. `name` is the op's own behind those of the scopes around it.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Tag:
     module: str = ""
     line: str = ""
     accumulation: int = 1
+    schedule: int | None = None
     attrs: Mapping[str, Attr] = dataclasses.field(default_factory=dict[str, Attr])
 
 
@@ -78,8 +81,8 @@ class Tagger:
 
     def tag(self, op: Operation, scope: str, phase: Phase | None) -> Tag:
         """The tag of an op inside calls named `scope`, which say `phase`."""
-        name = f"{scope}/{op.name}" if scope else op.name
-        found = Tag(name, phase, Mark(), module_of(name), self._line(op))
+        name = full_name(scope, op.name)
+        found = Tag(name, phase, Mark(), name.rpartition("/")[0], self._line(op))
         found = _with_attrs(found, op.node_def.attr)
         partner = self._find_partner(op)
         if partner is None:
@@ -105,7 +108,7 @@ class Tagger:
             name = "/".join(parts[:end]).removesuffix("_grad")
             if found := self._forward.get(name) or self._scopes.get(name):
                 return found
-        return Tag("", module=module_of("/".join(parts)))
+        return Tag("", module=full_name("", "/".join(parts)).rpartition("/")[0])
 
     def _line(self, op: Operation) -> str:
         frames = tuple(user_frames(op))
@@ -128,10 +131,16 @@ def forward_name(name: str) -> list[str] | None:
     return parts[scopes[-1] + 1 :] if scopes else None
 
 
-def module_of(name: str) -> str:
-    """The layers an op lies in, by its name: loops, branches and calls left out."""
-    parts = name.split("/")[:-1]
-    return "/".join(part for part in parts if not _CONTROL.fullmatch(part))
+def full_name(scope: str, name: str) -> str:
+    """The name of an op inside calls: loops, branches and calls are left out of it.
+
+    What functions are traced in often begins with the scope they are called in.
+    """
+    *inner, last = name.split("/")
+    parts = [part for part in inner if not _CONTROL.fullmatch(part)]
+    outer = [part for part in scope.split("/") if part]
+    shared = next((n for n in range(len(outer), 0, -1) if outer[-n:] == parts[:n]), 0)
+    return "/".join([*outer, *parts[shared:], last])
 
 
 def _with_attrs(tag: Tag, attrs: Any) -> Tag:
@@ -139,10 +148,13 @@ def _with_attrs(tag: Tag, attrs: Any) -> Tag:
     chip = sharded_chip(attrs[SHARDING].s) if SHARDING in attrs else None
     module = attrs[LAYER].s.decode() if LAYER in attrs else tag.module
     phase = _PHASES.get(attrs[PHASE].s, tag.phase) if PHASE in attrs else tag.phase
-    count = attrs[ACCUMULATION].i if ACCUMULATION in attrs else 1
-    mark = Mark(stage, chip)
     return dataclasses.replace(
-        tag, mark=mark, module=module, phase=phase, accumulation=count
+        tag,
+        mark=Mark(stage, chip),
+        module=module,
+        phase=phase,
+        accumulation=attrs[ACCUMULATION].i if ACCUMULATION in attrs else 1,
+        schedule=attrs[SCHEDULE].i if SCHEDULE in attrs else None,
     )
 
 

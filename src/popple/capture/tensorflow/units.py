@@ -12,6 +12,9 @@ from popple.capture.tensorflow.old_control import (
 from popple.capture.tensorflow.regions import REGION, walk_region
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
 
+# Ops that may be made while a region is built but are no part of it.
+_OUTSIDE = frozenset({"Const", "Placeholder"})
+
 
 class MarkedUnits:
     """Regions by their attribute, old-style loops by TensorFlow's contexts."""
@@ -21,7 +24,7 @@ class MarkedUnits:
         contexts = while_contexts(op)
         if len(contexts) > len(around.loops):
             return contexts[len(around.loops)]
-        if op.type == "Const":
+        if op.type in _OUTSIDE:
             return None
         attrs = op.node_def.attr
         return attrs[REGION].s.decode() if REGION in attrs else None

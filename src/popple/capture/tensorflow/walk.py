@@ -114,6 +114,7 @@ class Walker:
     def enter_loop(self, num_trips: int) -> None:
         """The program's own loop begins."""
         self._nest.append(num_trips)
+        self.effects.forget_writes()
         self.effects.loop_depth = len(self._nest)
         if len(self._nest) > len(self.trips):
             self.trips = tuple(self._nest)
@@ -178,8 +179,9 @@ class Walker:
     def tag(self, op: Operation, around: Surroundings) -> Tag:
         """The tag of an op in these surroundings."""
         tag = self.tagger.tag(op, around.scope, around.phase)
-        self.effects.accumulation = max(self.effects.accumulation, tag.accumulation)
-        return replace(tag, mark=either(tag.mark, around.mark))
+        self.effects.note(tag.accumulation, tag.schedule)
+        mark = either(tag.mark, around.mark)
+        return replace(tag, mark=replace(mark, depth=self.effects.loop_depth))
 
     def find(self, tensor: Tensor, found: Environment) -> Known:
         """What a tensor is; one from outside the program is streamed in."""

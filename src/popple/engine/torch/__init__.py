@@ -7,7 +7,7 @@ from popple.engine.torch.backends import (
     function_maker,
 )
 from popple.engine.torch.clip import clip_gradients
-from popple.engine.torch.cuda_graphs import CudaGraphs
+from popple.engine.torch.cuda_graphs import CudaGraphs, GpuCapture
 from popple.engine.torch.loss_scale import AutomaticScaling, LossScale
 from popple.engine.torch.numerics import Arithmetic, Numerics
 from popple.engine.torch.replay import Replay, build_replay
@@ -34,6 +34,7 @@ __all__ = [
     "AutomaticScaling",
     "CudaGraphs",
     "DeviceMemory",
+    "GpuCapture",
     "InferenceEngine",
     "LossScale",
     "Numerics",

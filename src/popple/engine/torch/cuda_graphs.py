@@ -8,6 +8,7 @@ copied out.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,8 +16,12 @@ from torch import Tensor
 from torch.fx import Graph
 
 Function = Callable[..., list[Any]]
+Capture = Callable[[Function, Sequence[Tensor]], tuple[Callable[[], None], list[Any]]]
+"""Makes what runs a function on given inputs again, and tells where its results are."""
 
-_NUM_PLAIN_RUNS = 2  # libraries choose and allocate in their first runs
+NUM_PLAIN_RUNS = 2
+"""Libraries choose and allocate in their first runs, which cannot be captured."""
+
 _NUM_KEPT = 8
 _ON_HOST = frozenset({"popple.host_call.default", "popple.print_tensor.default"})
 
@@ -36,6 +41,25 @@ def _is_on_host(value: object) -> bool:
     return isinstance(value, Tensor) and value.device.type == "cpu"
 
 
+class GpuCapture:
+    """Captures functions over a GPU's memory; all graphs share one pool of memory.
+
+    They may, since nothing in it outlives a run.
+    """
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(
+        self, function: Function, inputs: Sequence[Tensor]
+    ) -> tuple[Callable[[], None], list[Any]]:
+        """What runs the function on these inputs again, and where its results are."""
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            results = function(*inputs)
+        return graph.replay, results
+
+
 class CudaGraphs:
     """Runs functions, each captured under a key once the first runs are over.
 
@@ -44,13 +68,19 @@ class CudaGraphs:
     fails, `on_failure` is told why and functions run as they are from then on.
     """
 
-    def __init__(self, num_outputs: int, on_failure: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        num_outputs: int,
+        on_failure: Callable[[str], None],
+        capture: Capture,
+        device: str = "cuda",
+    ) -> None:
         self._num_outputs = num_outputs
         self._on_failure = on_failure
+        self._capture = capture
+        self._device = device
         self._num_runs = 0
         self._is_on = True
-        # Nothing in it outlives a run, so all graphs can share one pool of memory.
-        self._pool = torch.cuda.graph_pool_handle()
         self._captured: dict[Hashable, _Captured] = {}
 
     def run(
@@ -58,18 +88,19 @@ class CudaGraphs:
     ) -> list[Any]:
         """The results of the function; inputs may be on the host."""
         captured = self._captured.get(key)
-        if captured is None and self._is_on and self._num_runs >= _NUM_PLAIN_RUNS:
-            captured = self._capture(key, function, inputs)
+        if captured is None and self._is_on and self._num_runs >= NUM_PLAIN_RUNS:
+            captured = self._new(key, function, inputs)
         if captured is not None:
-            return captured.launch(inputs)
+            return captured.launch(inputs, self._num_outputs)
         self._num_runs += 1
-        return function(*(tensor.cuda() for tensor in inputs))
+        return function(*(tensor.to(self._device) for tensor in inputs))
 
-    def _capture(
+    def _new(
         self, key: Hashable, function: Function, inputs: Sequence[Tensor]
     ) -> _Captured | None:
+        held = [tensor.to(self._device, copy=True) for tensor in inputs]
         try:
-            captured = _Captured(function, inputs, self._num_outputs, self._pool)
+            captured = _Captured(held, *self._capture(function, held))
         except RuntimeError as error:
             self._is_on = False
             self._on_failure(str(error).strip().splitlines()[0])
@@ -80,25 +111,20 @@ class CudaGraphs:
         return captured
 
 
+@dataclass(frozen=True)
 class _Captured:
     """One captured graph with the memory of its inputs and results."""
 
-    def __init__(
-        self, function: Function, inputs: Sequence[Tensor], num_outputs: int, pool: Any
-    ) -> None:
-        self._num_outputs = num_outputs
-        self._inputs = [tensor.to("cuda", copy=True) for tensor in inputs]
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, pool=pool):
-            self._results = function(*self._inputs)
+    inputs: list[Tensor]
+    replay: Callable[[], None]
+    results: list[Any]
 
-    def launch(self, inputs: Sequence[Tensor]) -> list[Any]:
+    def launch(self, inputs: Sequence[Tensor], num_outputs: int) -> list[Any]:
         """Copy the inputs in, run, copy the outputs out."""
-        for held, given in zip(self._inputs, inputs, strict=True):
-            # The driver reads ordinary memory before the call returns; memory that it
-            # reads later could have changed by then.
+        for held, given in zip(self.inputs, inputs, strict=True):
+            # The driver reads ordinary memory before the call returns; pinned memory
+            # it would read later, when the program may have written to it.
             held.copy_(given, non_blocking=not given.is_pinned())
-        self._graph.replay()
-        outputs = self._results[: self._num_outputs]
-        copies = [o.clone() if isinstance(o, Tensor) else o for o in outputs]
-        return copies + self._results[self._num_outputs :]
+        self.replay()
+        outputs, others = self.results[:num_outputs], self.results[num_outputs:]
+        return [o.clone() if isinstance(o, Tensor) else o for o in outputs] + others

@@ -12,7 +12,6 @@ from typing import Any
 
 from tensorflow.python.eager.backprop import GradientTape
 from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients
-from typing_extensions import Self
 
 
 class _Active(threading.local):
@@ -44,7 +43,7 @@ class GradientCaptureContext:
     def __init__(self) -> None:
         self._captured: dict[str, list[Any]] = {}
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> GradientCaptureContext:
         _ACTIVE.contexts.append(self)
         return self
 
@@ -101,7 +100,7 @@ class GradientCaptureTape(GradientTape, GradientCaptureContext):
             target, sources, output_gradients, unconnected_gradients
         )
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> GradientCaptureTape:
         GradientTape.__enter__(self)
         GradientCaptureContext.__enter__(self)
         return self

@@ -27,7 +27,8 @@ def scales(
     if method is GradientAccumulationReductionMethod.MEAN:
         return None, 1.0 / tf.cast(count, tf.float32)
     n = tf.cast(position, tf.float32)
-    return n / (n + 1.0), 1.0 / (n + 1.0)
+    share = 1.0 / (n + 1.0)
+    return n * share, share
 
 
 def accumulator_dtype(variable: Any, override: Any) -> Dtype:

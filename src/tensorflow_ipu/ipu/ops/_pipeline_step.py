@@ -263,7 +263,7 @@ def run_stages(settings: Settings, inputs: list[Any]) -> Any:
         device = settings.device_mapping[number]
         with (
             tf.name_scope(f"{settings.name}_stage_{number}"),
-            graph_attributes(_ipu_stage=number),
+            graph_attributes(_ipu_stage=number, _ipu_schedule=int(settings.schedule)),
         ):
             outputs = _run_stage(stage, device, as_list(outputs), kwargs)
         kwargs = {}

@@ -16,6 +16,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.driver import backend_config_pb2, threestate_pb2
 
+from popple.engine.tensorflow import ACCUMULATE, NOTHING, region, weight_update
+
 from .. import _errors, scopes
 from ._accumulation import Scale, accumulator_dtype, contribution, scaled
 from ._iterations import current_loop
@@ -129,9 +131,8 @@ def create_resource_update(
 
     def update() -> Tensor:
         fn(tf.constant(count))
-        with tf.control_dependencies([*control_outputs]):
-            with region(NOTHING):
-                zeros = [a.assign(tf.zeros(a.shape, a.dtype)) for a in accumulators]
+        with tf.control_dependencies([*control_outputs]), region(NOTHING):
+            zeros = [a.assign(tf.zeros(a.shape, a.dtype)) for a in accumulators]
         with tf.control_dependencies(zeros or control_outputs):
             return tf.constant(True)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import device as tf_device
-from tensorflow.python.ipu import utils
+from tensorflow.python.ipu import _modelling, utils
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import training
 
@@ -191,7 +191,12 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         return self._outfeed_manager.get_outfeed(mode, kwargs)
 
     def _ipu_run(self: Any, program: Any, arguments: list[Any]) -> Any:
-        return self.distribute_strategy.run(program, args=arguments)
+        with _modelling.owned_by(self):
+            return self.distribute_strategy.run(program, args=arguments)
+
+    def __popple__(self) -> Any:
+        """The model of the program that ran last, for `popple.modelled`."""
+        return _modelling.modelled(self)
 
     def _wraps_results(self, mode: Mode) -> bool:
         """Whether a pipeline puts its results into a list."""

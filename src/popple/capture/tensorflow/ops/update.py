@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from popple.capture.tensorflow.context import OpContext, Rule
+from popple.capture.tensorflow.framework import is_trainable
 from popple.capture.tensorflow.known import Known, Resource
 from popple.capture.tensorflow.ops.gather import add_rows
 from popple.graph import get_op
@@ -49,8 +50,9 @@ _SCATTERS = {
 
 
 def lower_handle(context: OpContext) -> Sequence[Known]:
-    """The handle of a variable."""
-    return [Resource(context.attr("shared_name") or context.op.name)]
+    """The handle of a variable of an old-style graph."""
+    name = context.attr("shared_name") or context.op.name
+    return [Resource(name, is_trainable(context.op))]
 
 
 def lower_read(context: OpContext) -> Sequence[Known]:

@@ -1,0 +1,44 @@
+"""What a program does once, and what in every trip of its loops.
+
+The Graph is one micro-batch, repeated. What the program does before and after its own
+loops happens once in a run: of that only what the loops need is kept, the rest weighs
+nothing against them. What it does in an outer loop behind the inner one happens once
+for several micro-batches, as the update does, and belongs to that phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from popple.graph import Graph, Op, Phase
+
+
+def as_repeated(graph: Graph, depths: Sequence[int]) -> Graph:
+    """The graph of the innermost loop; `depths` counts the loops around each op."""
+    innermost = max(depths, default=0)
+    if innermost == 0:
+        return graph
+    needed = _needed_inside(graph.ops, depths, innermost)
+    ops: list[Op] = []
+    for op, depth in zip(graph.ops, depths, strict=True):
+        if depth == innermost or not needed.isdisjoint(op.outputs):
+            ops.append(op)
+        elif depth > 0:
+            ops.append(replace(op, phase=Phase.UPDATE))
+    made = {name for op in ops for name in op.outputs}
+    gone = {name for op in graph.ops for name in op.outputs} - made
+    outputs = tuple(name for name in graph.outputs if name not in gone)
+    values = {name: v for name, v in graph.values.items() if name not in gone}
+    return replace(graph, ops=tuple(ops), outputs=outputs, values=values)
+
+
+def _needed_inside(
+    ops: Sequence[Op], depths: Sequence[int], innermost: int
+) -> set[str]:
+    """Values that the innermost loop reads, and those they are made of."""
+    needed: set[str] = set()
+    for op, depth in zip(reversed(ops), reversed(depths), strict=True):
+        if depth == innermost or not needed.isdisjoint(op.outputs):
+            needed.update(op.inputs)
+    return needed

@@ -1,0 +1,86 @@
+"""What sessions of TensorFlow 1 do beside running: hold the IPUs, undo what failed.
+
+A run that reaches an operation on an IPU attaches to the device first, as programs that
+configure it "on demand" expect; one that reaches none leaves the device alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import device as device_lib
+
+from . import _asserts, _device, _errors, _session_programs, sharding
+
+_PLACES = "_popple_places"
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+# A variable on the device may be initialised from the host without the device.
+_BOOKKEEPING = frozenset({"AssignVariableOp", "NoOp", "VarHandleOp"})
+
+
+def run(
+    stock: Callable[..., Any], graph: Any, fetches: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Run `fetches` with a session's own `run`."""
+    for ordinal, num_shards in _places(graph, fetches).items():
+        check_shards(num_shards, ordinal)
+        _device.attach(ordinal)
+    return _asserts.run_session(stock, graph, fetches, *args, **kwargs)
+
+
+def check_shards(num_shards: int, ordinal: int) -> None:
+    """Refuse a program that spans more IPUs than its device has."""
+    num_ipus = _device.num_ipus(ordinal)
+    if num_shards > num_ipus:
+        raise _errors.error(
+            tf.errors.InternalError,
+            f"Trying to compile a graph for {num_shards} IPUs on /device:IPU:{ordinal},"
+            f" which has {num_ipus}. Configure it with as many as the program is"
+            " sharded over.",
+        )
+
+
+def _places(graph: Any, fetches: Any) -> dict[int, int]:
+    """The devices that fetches reach, and over how many IPUs each is sharded."""
+    known: dict[Any, dict[int, int]] = getattr(graph, _PLACES, {})
+    setattr(graph, _PLACES, known)
+    operations = list(_operations(graph, fetches))
+    key = (graph.version, *(op.name for op in operations))
+    if key not in known:
+        known[key] = _find_places(operations)
+        if known[key]:
+            _session_programs.record(graph, operations)
+    return known[key]
+
+
+def _operations(graph: Any, fetches: Any) -> Iterable[Any]:
+    for fetch in tf.nest.flatten(fetches, expand_composites=True):
+        try:
+            element = graph.as_graph_element(fetch)
+        except (TypeError, ValueError, KeyError):
+            continue  # the session says what is wrong with it
+        yield element if isinstance(element, tf.Operation) else element.op
+
+
+def _find_places(operations: list[Any]) -> dict[int, int]:
+    places: dict[int, int] = {}
+    for op in _computing(sharding.dependencies(operations)):
+        device = device_lib.DeviceSpec.from_string(op.device)
+        if device.device_type == "IPU":
+            ordinal = device.device_index or 0
+            num_shards = max(sharding.get_sharding(op) or [0]) + 1
+            places[ordinal] = max(places.get(ordinal, 1), num_shards)
+    return places
+
+
+def _computing(operations: Iterable[Any]) -> Iterable[Any]:
+    """The operations that compute something, those of called functions too."""
+    for op in operations:
+        if op.type in _CALLS:
+            name = op.get_attr("f").name
+            function = op.graph._get_function(name)
+            yield from _computing(function.graph.get_operations())
+        elif op.type not in _BOOKKEEPING:
+            yield op

@@ -1,0 +1,101 @@
+"""Hooks of sessions that look into programs on the IPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.platform import tf_logging
+from tensorflow.python.training import basic_session_run_hooks
+
+from . import ipu_outfeed_queue
+
+_LoggingMode = ipu_outfeed_queue.IPUOutfeedMode
+
+
+class IPULoggingTensorHook(tf.compat.v1.train.SessionRunHook):
+    """Logs tensors of a program: every so many runs or seconds, or at the end."""
+
+    LoggingMode = _LoggingMode
+
+    def __init__(
+        self,
+        every_n_iter: int | None = None,
+        every_n_secs: float | None = None,
+        at_end: bool = False,
+        formatter: Callable[[Mapping[str, Any]], str] | None = None,
+        logging_mode: _LoggingMode = LoggingMode.LAST,
+    ) -> None:
+        if every_n_iter is not None and every_n_secs is not None:
+            raise ValueError("Cannot provide both every_n_iter and every_n_secs")
+        periodic = every_n_iter is not None or every_n_secs is not None
+        if not periodic and not at_end:
+            raise ValueError(
+                "Either every_n_iter, every_n_secs or at_end should be provided"
+            )
+        self._timer: Any = (
+            basic_session_run_hooks.SecondOrStepTimer(every_n_secs, every_n_iter)
+            if periodic
+            else basic_session_run_hooks.NeverTriggerTimer()
+        )
+        self._log_at_end = at_end
+        self._formatter = formatter
+        self._outfeed = ipu_outfeed_queue.IPUOutfeedQueue(logging_mode)
+        self._dequeued: Any = None
+        self._deleter: Any = None
+        self._num_runs = 0
+
+    def log(self, tensors: Any) -> Any:
+        """Log a tensor, a list of tensors or a dictionary; the operation to run."""
+        if self._outfeed.enqueued:
+            raise RuntimeError(
+                "Cannot use this hook object's log function more than once: log a list"
+                " or a dictionary of all tensors, or use another hook."
+            )
+        return self._outfeed.enqueue(_by_name(tensors))
+
+    def begin(self) -> None:
+        if not self._outfeed.enqueued:
+            raise RuntimeError(
+                "This logging hook has nothing to log. Did you forget to call the log"
+                " function?"
+            )
+        with tf.device("cpu"):
+            self._dequeued = self._outfeed.dequeue()
+            self._deleter = self._outfeed.deleter
+        self._num_runs = 0
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        del run_values
+        if self._timer.should_trigger_for_step(self._num_runs):
+            self._log_values(run_context.session.run(self._dequeued))
+        self._num_runs += 1
+
+    def end(self, session: Any) -> None:
+        if self._log_at_end:
+            self._log_values(session.run(self._dequeued))
+        session.run(self._deleter)
+        self._timer.reset()
+
+    def _log_values(self, values: Mapping[str, Any]) -> None:
+        elapsed_secs, _ = self._timer.update_last_triggered_step(self._num_runs)
+        with np.printoptions(suppress=True):
+            if self._formatter is not None:
+                tf_logging.info(self._formatter(values))
+                return
+            text = ", ".join(f"{name} = {value}" for name, value in values.items())
+        if elapsed_secs is not None:
+            text += f" ({elapsed_secs:.3f} sec)"
+        tf_logging.info("%s", text)
+
+
+def _by_name(tensors: Any) -> Mapping[str, Any]:
+    if isinstance(tensors, dict):
+        return tensors
+    listed = tensors if isinstance(tensors, list | tuple) else [tensors]
+    for tensor in listed:
+        if not tf.is_tensor(tensor):
+            raise TypeError(f"Expected `tf.Tensor`, got {type(tensor)}")
+    return {tensor.name: tensor for tensor in listed}

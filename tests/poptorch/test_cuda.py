@@ -1,0 +1,138 @@
+"""Programs on a GPU: the numbers of the CPU, from one CUDA graph."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import poptorch
+from tests.poptorch.models import Classifier, batch, options, twins
+
+if not torch.cuda.is_available():
+    pytest.skip("PyTorch finds no GPU", allow_module_level=True)
+
+NUM_CALLS = 6  # some before a graph is captured, some after
+
+
+def use_gpu(monkeypatch: pytest.MonkeyPatch, backend: str = "replay") -> None:
+    monkeypatch.setenv("POPPLE_DEVICE", "cuda")
+    monkeypatch.setenv("POPPLE_BACKEND", backend)
+
+
+def trained(module: nn.Module, opts: poptorch.Options, kind: str) -> list[Tensor]:
+    """Losses of some calls, halving the rate on the way, then the weights."""
+    make = getattr(poptorch.optim, kind)
+    model = poptorch.trainingModel(module, opts, make(module.parameters(), lr=0.1))
+    group = opts.Training.gradient_accumulation * opts.device_iterations
+    losses: list[Tensor] = []
+    for seed in range(NUM_CALLS):
+        losses.append(model(*batch(2 * group, seed))[1])
+        model.setOptimizer(make(module.parameters(), lr=0.1 / (seed + 1)))
+    weights = [p.detach().clone() for p in module.parameters()]
+    model.destroy()
+    return [*losses, *weights]
+
+
+@pytest.mark.parametrize("backend", ["replay", "inductor"])
+@pytest.mark.parametrize("kind", ["SGD", "AdamW", "RMSprop", "LAMB"])
+def test_training_is_that_of_the_cpu(
+    kind: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    module, other = twins(Classifier())
+    expected = trained(other, options(), kind)
+    use_gpu(monkeypatch, backend)
+    found = trained(module, options(), kind)
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [{"g": 3}, {"d": 3}, {"d": 2, "g": 2}], ids=str)
+def test_several_micro_batches(
+    sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    module, other = twins(Classifier())
+    expected = trained(other, options(**sizes), "SGD")
+    use_gpu(monkeypatch)
+    for mine, theirs in zip(
+        trained(module, options(**sizes), "SGD"), expected, strict=True
+    ):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_outputs_stay_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_gpu(monkeypatch)
+    model = poptorch.inferenceModel(nn.Identity(), options())
+    kept = [model(torch.full((2,), float(number))) for number in range(NUM_CALLS)]
+    assert [int(output[0]) for output in kept] == list(range(NUM_CALLS))
+    assert all(output.device.type == "cpu" for output in kept)
+
+
+def test_a_model_that_prints_has_no_graph(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    use_gpu(monkeypatch)
+
+    class Printing(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return poptorch.ipu_print_tensor(x, "x") + 1
+
+    model = poptorch.inferenceModel(Printing(), options())
+    with caplog.at_level(logging.WARNING, "poptorch::python"):
+        for _ in range(NUM_CALLS):
+            assert model(torch.ones(1)).item() == 2
+    assert capfd.readouterr().err.count("x: (1.000)") == NUM_CALLS
+    assert "without a CUDA graph: popple.print_tensor.default" in caplog.text
+
+
+def test_random_numbers_repeat_with_the_seed_and_differ_between_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_gpu(monkeypatch)
+
+    class Noise(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return F.dropout(x, 0.5, training=True)
+
+    def draw() -> list[Tensor]:
+        model = poptorch.inferenceModel(Noise(), options().randomSeed(7))
+        return [model(torch.ones(64)) for _ in range(NUM_CALLS)]
+
+    first, second = draw(), draw()
+    for mine, again in zip(first, second, strict=True):
+        assert torch.equal(mine, again)
+    assert not torch.equal(first[-1], first[-2])
+
+
+def test_running_statistics_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Normed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(1, 4, 3)
+            self.norm = nn.BatchNorm2d(4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return poptorch.identity_loss(self.norm(self.conv(x)).square(), "mean")
+
+    torch.manual_seed(0)
+    module, other = twins(Normed())
+    x = torch.randn(8, 1, 6, 6)
+    for _ in range(NUM_CALLS):
+        other(x)
+    use_gpu(monkeypatch, "inductor")
+    frozen = poptorch.optim.SGD(module.parameters(), lr=0.0)
+    model = poptorch.trainingModel(module, options(), frozen)
+    for _ in range(NUM_CALLS):
+        model(x)
+    assert isinstance(module, Normed)
+    assert isinstance(other, Normed)
+    for name in ("running_mean", "running_var"):
+        mine, theirs = getattr(module.norm, name), getattr(other.norm, name)
+        torch.testing.assert_close(mine.detach(), theirs, rtol=1e-3, atol=1e-4)
