@@ -69,7 +69,9 @@ def torch_step(module: nn.Module, batch: Batch, device: str, mode: str) -> Step:
     """A plain training step; `mode` is "eager" or one of torch.compile's."""
     module = module.to(device)
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4)
-    call = module if mode == "eager" else torch.compile(module, mode=mode)
+    call = module
+    if mode != "eager":
+        call = torch.compile(module, mode=mode, dynamic=False)
 
     def step() -> torch.Tensor:
         optimizer.zero_grad()
@@ -117,6 +119,7 @@ def medians(steps: dict[str, Step], rounds: int) -> dict[str, float]:
 def contest(name: str, wanted: Contest, modes: list[str], rounds: int) -> None:
     """Run one contest and print its lines."""
     torch.set_float32_matmul_precision(wanted.precision)
+    torch.compiler.reset()  # what it learnt from the last model would slow this one
     torch.manual_seed(0)
     make, data = wanted.case
     module, batch = make(), data()

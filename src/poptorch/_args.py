@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -77,11 +78,18 @@ class BoundArgs:
 
     def tensors(self, like: BoundArgs | None = None) -> list[torch.Tensor]:
         """All tensors; dicts in the key order of `like`, the compiled arguments."""
+        if self.are_tensors:
+            return list(self.args)
         args_like, kwargs_like = (
             (None, None) if like is None else (like.args, like.kwargs)
         )
         positional = flatten_tensors(self.args, args_like)
         return positional + flatten_tensors(self.kwargs, kwargs_like)
+
+    @cached_property
+    def are_tensors(self) -> bool:
+        """Whether the arguments are tensors and nothing else, as they mostly are."""
+        return not self.kwargs and all(type(a) is torch.Tensor for a in self.args)
 
     def rebuild(self, tensors: Iterable[torch.Tensor]) -> BoundArgs:
         """The same arguments with other tensors."""
@@ -90,6 +98,8 @@ class BoundArgs:
 
     def check_matches(self, later: BoundArgs) -> None:
         """Error unless `later` fits a model compiled for these arguments."""
+        if self.are_tensors and later.are_tensors and self._types == later._types:
+            return
         if len(self.args) != len(later.args):
             raise mismatch(
                 f"Number of positional arguments mismatch: expected {len(self.args)} "
@@ -100,6 +110,11 @@ class BoundArgs:
         ):
             check_same(name, mine, other)
         check_same("named arguments", self.kwargs, later.kwargs, is_named=True)
+
+    @cached_property
+    def _types(self) -> list[tuple[torch.dtype, torch.Size]]:
+        """Types and shapes of arguments that are tensors."""
+        return [(tensor.dtype, tensor.shape) for tensor in self.args]
 
 
 class ArgsParser:
@@ -150,6 +165,8 @@ class ArgsParser:
         return bound.rebuild(tensor.contiguous() for tensor in tensors)
 
     def _warn_about_dicts(self, bound: BoundArgs) -> None:
+        if bound.are_tensors:
+            return
         if any(_holds_dict(value) for value in (*bound.args, *bound.kwargs.values())):
             self._warn_once(
                 "A dict is passed to the model: its keys become part of the compiled "

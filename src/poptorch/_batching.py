@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ._errors import Error, check
+from ._errors import Error
 from .enums import CommGroupType, OutputMode
 
 __all__ = ["BatchPlan", "MicroBatch", "OutputCollector", "OutputPlan"]
@@ -76,12 +76,13 @@ class BatchPlan:
     def micro_batch_size(self, tensor: torch.Tensor, name: str = "input") -> int:
         """B, the batch dimension of one part of `tensor`; AssertionError if none."""
         if tensor.dim() == 0:
-            check(self.num_shares == 1, self._complaint(name, "no dimension"))
+            if self.num_shares != 1:
+                raise AssertionError(self._complaint(name, "no dimension"))
             return 1
-        size = tensor.shape[0]
-        fits = size % self.num_shares == 0 and size >= self.num_shares
-        check(fits, self._complaint(name, f"size {size} on dimension 0"))
-        return size // self.num_shares
+        size, shares = tensor.shape[0], self.num_shares
+        if size % shares or size < shares:
+            raise AssertionError(self._complaint(name, f"size {size} on dimension 0"))
+        return size // shares
 
     def _complaint(self, name: str, found: str) -> str:
         return (

@@ -23,6 +23,7 @@ from popple.engine.torch import (
     TrainingEngine,
     UpdateRule,
     apply_update,
+    compiled_update,
     initial_state,
     with_equal_steps,
 )
@@ -139,30 +140,39 @@ class CompiledModel:
 
     def run(self, bound: BoundArgs) -> Any:
         """Run all micro-batches of a call; what forward returns, put together."""
-        inputs = self._inputs(bound)
         self.times = CallTimes()
-        outputs = self._outputs(self._split(inputs))
-        collectors = [OutputCollector(self._output_plan) for _ in self._output_numbers]
+        outputs = self._outputs(self._split(self._inputs(bound)))
+        is_single = len(self._places) == 1 and not self._anchors
+        with self.random.active(self.step.draws_random_numbers):
+            tensors = self._only(outputs) if is_single else self._collected(outputs)
+        self.has_run = True
+        return rebuild(self.step.traced.example, [to_host(t) for t in tensors])
+
+    def _only(self, outputs: Iterator[list[torch.Tensor]]) -> list[torch.Tensor]:
+        """The outputs of a call that runs one micro-batch: nothing to put together."""
+        (results,) = outputs
+        if not self._is_synthetic:
+            self.times.add_output(clock())
+        return results[: self.step.traced.num_outputs]
+
+    def _collected(self, outputs: Iterator[list[torch.Tensor]]) -> list[torch.Tensor]:
+        """The outputs and anchored tensors of all micro-batches, put together."""
+        numbers = range(self.step.traced.num_outputs)
+        collectors = [OutputCollector(self._output_plan) for _ in numbers]
         anchors = self._anchor_reader()
         constants: dict[int, torch.Tensor] = {}
-        with self.random.active(self.step.draws_random_numbers):
-            steps = zip(self._places, self._is_sent, outputs, strict=True)
-            for place, sends, results in steps:
-                ready = clock()
-                for number, collector in enumerate(collectors):
-                    collector.add(place, results[number])
-                    if number in self.step.constant_outputs:
-                        constants.setdefault(number, results[number])
-                anchors.add(place, results[len(collectors) :])
-                if sends and not self._is_synthetic:
-                    self.times.add_output(ready)
-        self.has_run = True
+        steps = zip(self._places, self._is_sent, outputs, strict=True)
+        for place, sends, results in steps:
+            ready = clock()
+            for number, collector in enumerate(collectors):
+                collector.add(place, results[number])
+                if number in self.step.constant_outputs:
+                    constants.setdefault(number, results[number])
+            anchors.add(place, results[len(collectors) :])
+            if sends and not self._is_synthetic:
+                self.times.add_output(ready)
         self.anchored = anchors.results()
-        tensors = [
-            to_host(constants.get(number, collector.result()))
-            for number, collector in enumerate(collectors)
-        ]
-        return rebuild(self.step.traced.example, tensors)
+        return [constants.get(n, c.result()) for n, c in enumerate(collectors)]
 
     def _anchor_reader(self) -> AnchorReader:
         memory = self.memory
@@ -178,10 +188,6 @@ class CompiledModel:
             else lambda replica: memory.weights,
             settings=settings,
         )
-
-    @property
-    def _output_numbers(self) -> range:
-        return range(self.step.traced.num_outputs)
 
     def _inputs(self, bound: BoundArgs) -> list[torch.Tensor]:
         tensors = [to_device_type(t) for t in bound.tensors(self.arguments)]
@@ -228,8 +234,11 @@ class CompiledModel:
             reason = ", ".join(operators) or "floating-point exceptions"
             logger.warning(_NO_GRAPH, f"{reason} cannot be part of one")
             return None
+        # What goes to the host at once is copied by that.
+        is_sent = len(self._places) == 1 and not self.step.exposed
+        num_copied = 0 if is_sent else self._num_results
         warn = partial(logger.warning, _NO_GRAPH)
-        return CudaGraphs(self._num_results, warn, GpuCapture())
+        return CudaGraphs(num_copied, warn, GpuCapture())
 
     @property
     def _num_results(self) -> int:
@@ -242,8 +251,7 @@ class CompiledModel:
         traced, num_outputs = self.step.traced, self._num_results
         if self._rule is None:
             return InferenceEngine(replay, num_outputs, repetition, self._graphs)
-        arithmetic = self.step.arithmetic
-        update = apply_update if arithmetic is None else arithmetic.update
+        update = self._make_update()
         if self.groupings:
             names = (traced.parameters, traced.trainable)
             replay = with_whole_gradients(replay, num_outputs, *names, self.groupings)
@@ -256,6 +264,13 @@ class CompiledModel:
             update=update,
             graphs=self._graphs,
         )
+
+    def _make_update(self) -> Callable[..., None]:
+        if self.step.arithmetic is not None:
+            return self.step.arithmetic.update
+        if self._graphs is not None and self.step.backend.name == "inductor":
+            return compiled_update()
+        return apply_update
 
     @property
     def _is_checked(self) -> bool:

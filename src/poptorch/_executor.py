@@ -76,7 +76,8 @@ class PoplarExecutor(ExecutorServices):
         else:
             self._source = linked_executor(self._user_model)
         kind = "trainingModel" if training else "inferenceModel"
-        profiling.Channel(f"poptorch.{kind}").instrument(self, *_TRACED_METHODS)
+        self._profiling = profiling.Channel(f"poptorch.{kind}")
+        self._profiling.instrument(self, *_TRACED_METHODS)
 
     # -- what the model is
 
@@ -143,7 +144,8 @@ class PoplarExecutor(ExecutorServices):
         if self._training:
             self._host_is_old = True
             self._weights_version += 1
-        result = compiled.run(bound)
+        with self._profiling.tracepoint("modelExecution"):
+            result = compiled.run(bound)
         self._log_cycles()
         return result
 
@@ -160,7 +162,8 @@ class PoplarExecutor(ExecutorServices):
             groupings=self._groupings,
             device=self._device,
         )
-        self._compiled, self._cost = compilation.run(bound)
+        with self._profiling.tracepoint("modelCompilation"):
+            self._compiled, self._cost = compilation.run(bound)
         self._link.connect(self._compiled)
         if self._device.is_held:
             self._on_attach()

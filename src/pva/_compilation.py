@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
@@ -82,11 +83,24 @@ class Graph(NamedTuple):
     numVertices: int
 
 
-class LivenessMemory(NamedTuple):
+class LivenessMemory:
     """What is live at a step besides what always is."""
 
-    bytes: int
-    variables: list[Variable]
+    def __init__(self, find: Callable[[], list[Variable]], total: int | None) -> None:
+        self._find = find
+        self._bytes = total
+
+    @cached_property
+    def variables(self) -> list[Variable]:
+        """The variables, with what of them is live here."""
+        return self._find()
+
+    @property
+    def bytes(self) -> int:
+        """What they take together."""
+        if self._bytes is None:
+            self._bytes = sum(each.size for each in self.variables)
+        return self._bytes
 
 
 class LivenessProgramStep:
@@ -107,23 +121,24 @@ class LivenessProgramStep:
         """On all chips of a replica."""
         chips = self._report.liveness.chips
         total = sum(int(chip.transient_bytes[self._index]) for chip in chips)
-        return LivenessMemory(total, self._variables())
+        return self._memory(total)
 
     def notAlwaysLiveMemoryForIpu(self, ipu: int) -> LivenessMemory:
         """On one chip."""
         chip = self._report.liveness.chips[ipu]
-        total = int(chip.transient_bytes[self._index])
-        return LivenessMemory(total, self._variables(chip=ipu))
+        return self._memory(int(chip.transient_bytes[self._index]), chip=ipu)
 
     def notAlwaysLiveMemoryForTile(self, tile: int) -> LivenessMemory:
         """On one tile."""
-        variables = self._variables(tile=tile)
-        return LivenessMemory(sum(each.size for each in variables), variables)
+        return self._memory(None, tile=tile)
 
-    def _variables(
-        self, tile: int | None = None, chip: int | None = None
-    ) -> list[Variable]:
-        return self._report.variable_index.transient_at(self._record.id, tile, chip)
+    def _memory(
+        self, total: int | None, tile: int | None = None, chip: int | None = None
+    ) -> LivenessMemory:
+        index = self._report.variable_index
+        return LivenessMemory(
+            lambda: index.transient_at(self._record.id, tile, chip), total
+        )
 
 
 class CompilationReport:

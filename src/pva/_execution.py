@@ -33,15 +33,14 @@ class CycleRange(NamedTuple):
 class IpuStep:
     """What one chip did in a step; all zero for a chip that took no part."""
 
-    def __init__(self, record: rp.StepOnChip, data_in: int, data_out: int) -> None:
+    def __init__(self, record: rp.StepOnChip, step: ExecutionStep) -> None:
         self._record = record
+        self._step = step
         self.cycles = record.cycles
         self.activeTiles = record.num_active_tiles
         self.activeTileBalance = record.active_tile_balance
         self.tileBalance = record.tile_balance
         self.threadBalance = record.thread_balance or 0.0
-        self.dataIn = data_in
-        self.dataOut = data_out
 
     @property
     def activeCycles(self) -> CycleRange:
@@ -53,13 +52,14 @@ class IpuStep:
         )
 
     @property
-    def allCycles(self) -> CycleRange:
-        """When all tiles of the chip were done."""
-        record = self._record
-        return CycleRange(
-            self._since_start(rp.Spread(0, 0, 0)),
-            self._since_start(record.all_to_cycles),
-        )
+    def dataIn(self) -> int:
+        """Bytes the chip's tiles received."""
+        return self._step.received_bytes[self._record.chip]
+
+    @property
+    def dataOut(self) -> int:
+        """Bytes the chip's tiles sent."""
+        return self._step.sent_bytes[self._record.chip]
 
     def _since_start(self, spread: rp.Spread) -> Cycles:
         return Cycles(*(self._record.base_cycles + value for value in spread))
@@ -86,14 +86,8 @@ class ExecutionStep:
     def ipus(self) -> list[IpuStep]:
         """What every chip did."""
         held = {on.chip: on for on in self._record.chips}
-        received = self._by_chip("received_bytes_by_tile")
-        sent = self._by_chip("sent_bytes_by_tile")
-        return [
-            IpuStep(held.get(chip) or rp.lockstep(chip, 0, ()), moved_in, moved_out)
-            for chip, (moved_in, moved_out) in enumerate(
-                zip(received, sent, strict=True)
-            )
-        ]
+        chips = range(self._target.num_chips)
+        return [IpuStep(held.get(c) or rp.lockstep(c, 0, ()), self) for c in chips]
 
     @property
     def cyclesByTile(self) -> list[int]:
@@ -103,8 +97,17 @@ class ExecutionStep:
         vectors = (held.get(c) or ((size, 0),) for c in range(self._target.num_chips))
         return [cycles for runs in vectors for cycles in rp.array_of(runs).tolist()]
 
-    def _by_chip(self, direction: str) -> list[int]:
-        """Bytes the program moves, summed over the tiles of each chip."""
+    @cached_property
+    def received_bytes(self) -> list[int]:
+        """Bytes the tiles of each chip received."""
+        return self._moved("received_bytes_by_tile")
+
+    @cached_property
+    def sent_bytes(self) -> list[int]:
+        """Bytes the tiles of each chip sent."""
+        return self._moved("sent_bytes_by_tile")
+
+    def _moved(self, direction: str) -> list[int]:
         payload: Any = self.program._record.payload
         traffic = getattr(payload, "traffic", None)
         if traffic is None:

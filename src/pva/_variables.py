@@ -5,7 +5,7 @@ In: an open `popple.report.Report`. Out: views of its records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -102,6 +102,8 @@ class VariableIndex:
 
     def __init__(self, report: rp.Report) -> None:
         self._report = report
+        # Programs ask for one tile at all steps, then for the next.
+        self._last_tile: tuple[int, Sequence[rp.Variable]] = (-1, ())
 
     @cached_property
     def classes(self) -> dict[int, EquivalenceClass]:
@@ -142,15 +144,18 @@ class VariableIndex:
     def _of_classes(
         self, class_ids: set[int], tile: int | None = None, chip: int | None = None
     ) -> list[Variable]:
-        records = self._report.variables
-        if tile is not None:
-            records = rp.variables_on_tile(self._report, tile)
+        records = self._report.variables if tile is None else self._on_tile(tile)
         return _joined(
             record
             for record in records
             if record.class_id in class_ids
             and (chip is None or record.chip in (chip, None))
         )
+
+    def _on_tile(self, tile: int) -> Sequence[rp.Variable]:
+        if self._last_tile[0] != tile:
+            self._last_tile = (tile, rp.variables_on_tile(self._report, tile))
+        return self._last_tile[1]
 
 
 def _joined(records: Iterable[rp.Variable]) -> list[Variable]:

@@ -39,6 +39,9 @@ FOLDERS = {
 
 # A name of ours, or of TensorFlow 2.6, that programs use -> the module it stands for.
 ALIASES = {
+    # Estimators have left TensorFlow; those of IPU programs are ours.
+    "tensorflow.python.estimator": "tensorflow.python.ipu._estimator",
+    "tensorflow_estimator": "tensorflow",
     "tensorflow.keras.ipu": "keras.ipu",
     "tensorflow.python.ipu.horovod": "tensorflow.python.ipu.distributed",
     "tensorflow.python.ipu.keras": "keras.ipu",
@@ -132,7 +135,9 @@ def explain_absence(name: str) -> Any:
 
 def find_extended(name: str, path: Any) -> ModuleSpec | None:
     """A module that gets more names once its own code has run."""
-    spec = find_stock(name, path) if is_for_ipu() else None
+    # Programs import the public faces; the rest follows with TensorFlow itself.
+    wanted = is_for_ipu() if name in adoption.FACES else PROGRAM.is_for_ipu
+    spec = find_stock(name, path) if wanted else None
     if spec is not None and spec.origin:
         spec.loader = ExtendingLoader(name, spec.origin)
     return spec
@@ -184,6 +189,8 @@ def serve_folder(name: str) -> ModuleSpec | None:
 
 def find_alias(name: str) -> ModuleSpec | None:
     """A module that stands for one of another name."""
+    if not name.startswith(tuple(ALIASES)):  # thousands of modules pass here
+        return None
     former = next((a for a in ALIASES if f"{name}.".startswith(f"{a}.")), None)
     if former is None or not is_for_ipu():
         return None
@@ -192,7 +199,7 @@ def find_alias(name: str) -> ModuleSpec | None:
 
 def find_beside_tests(name: str) -> ModuleSpec | None:
     """What tests of programs share, from the folder of the test that runs."""
-    if not TEST_HELPERS.fullmatch(name):
+    if ".ipu." not in name or not TEST_HELPERS.fullmatch(name):
         return None
     package = name if name.endswith(".tests") else name.rpartition(".")[0]
     tail = package.replace(".", os.sep)

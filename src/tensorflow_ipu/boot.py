@@ -10,7 +10,7 @@ import sys
 
 from tensorflow_ipu import SWITCH
 
-WATCHED = frozenset({"tensorflow", "keras", "tf_keras"})
+WATCHED = frozenset({"tensorflow", "tensorflow_estimator", "keras", "tf_keras"})
 
 
 class Finder:

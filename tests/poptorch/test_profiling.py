@@ -9,8 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
+import poptorch
 from poptorch import profiling
+from tests.poptorch.models import Scale, options
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +66,13 @@ def test_trace_points_have_the_names_of_their_channel(events: list[str]) -> None
         pass
     channel.instrument(object(), "run", "stop")
     assert events == ["<app>:app.work", "<app> ('run', 'stop')"]
+
+
+def test_models_trace_compilation_and_execution(events: list[str]) -> None:
+    model = poptorch.inferenceModel(Scale(), options())
+    model(torch.ones(2))
+    name = "poptorch.inferenceModel"
+    parts = [event for event in events if event.startswith(f"<{name}>:")]
+    assert parts == [
+        f"<{name}>:{name}.model{part}" for part in ("Compilation", "Execution")
+    ]

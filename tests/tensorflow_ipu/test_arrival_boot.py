@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from popple.tools.run import serve_tensorflow_names
 from tensorflow_ipu import SWITCH
 from tensorflow_ipu.boot import Finder, install
 from tests.sources import SRC
@@ -42,6 +43,13 @@ def test_one_finder_is_enough() -> None:
     install()
     install()
     assert sys.meta_path.count(Finder) == 1  # pyright: ignore[reportArgumentType]
+
+
+def test_popple_run_starts_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [finder for finder in sys.meta_path if finder is not Finder]
+    monkeypatch.setattr(sys, "meta_path", list(others))
+    serve_tensorflow_names()
+    assert sys.meta_path == [Finder, *others]
 
 
 @pytest.mark.parametrize("name", ["json", "torch.keras", "tensorflow_hub", "kerasx"])

@@ -121,3 +121,18 @@ def test_a_failed_assertion_leaves_variables_as_they_were() -> None:
     with pytest.raises(tf.errors.InternalError, match="assertion failed"):
         make_strategy().run(step, [tf.constant(-1.0)])
     assert counter.numpy() == 1.0
+
+
+def test_channels_first_runs_as_on_the_device() -> None:
+    images = tf.random.stateless_normal([2, 3, 8, 8], seed=[1, 2])
+    kernel = tf.random.stateless_normal([3, 3, 3, 4], seed=[3, 4])
+
+    @tf.function
+    def first() -> Any:
+        x = tf.nn.conv2d(images, kernel, 1, "SAME", data_format="NCHW")
+        return tf.nn.avg_pool2d(x, 2, 2, "SAME", data_format="NCHW")
+
+    last = tf.nn.conv2d(tf.transpose(images, [0, 2, 3, 1]), kernel, 1, "SAME")
+    expected = tf.transpose(tf.nn.avg_pool2d(last, 2, 2, "SAME"), [0, 3, 1, 2])
+    found = make_strategy().run(first)
+    assert abs(found - expected).numpy().max() < 1e-5

@@ -105,6 +105,7 @@ class _Building:
         except _programs.AnotherCountError:
             declared = _programs.declared_shards()
             return self.build(_programs.replicas_for(declared, self.ordinal), reuse)
+        _programs.declare_shards(_programs.shards_of(graph))
         needed = _programs.replicas_of(graph, self.ordinal)
         if needed != count:
             # Once more, with the variables that exist now.

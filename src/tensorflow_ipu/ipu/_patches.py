@@ -12,7 +12,8 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.core.protobuf import config_pb2
+import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.client import session
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_lib
@@ -21,6 +22,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops, test_util
 from tensorflow.python.ops import cond as tf_cond
 from tensorflow.python.ops import resource_variable_ops
+from tensorflow.python.util import lazy_loader
 
 
 class _NotCompiled:
@@ -47,12 +49,14 @@ def apply() -> None:
         return
     _leave_jit_compile_to_the_ipu()
     _place_softly()
+    _accept_channels_first_in_functions()
     _place_softly_in_sessions()
     _attend_to_the_ipu_in_sessions()
     _iterate_data_sets_on_the_ipu()
     _shard_gradient_tapes()
     _give_variables_their_first_value()
     _open_sessions_in_xla_tests()
+    _bring_estimators_back()
 
 
 def _leave_jit_compile_to_the_ipu() -> None:
@@ -83,6 +87,25 @@ def _place_softly() -> None:
     in_force.soft_device_placement = True
 
 
+def _accept_channels_first(config: Any) -> None:
+    """Let the CPU run NCHW convolutions and pools, by transposing around them."""
+    rewriting = config.graph_options.rewrite_options
+    rewriting.cpu_layout_conversion = rewriter_config_pb2.RewriterConfig.NCHW_TO_NHWC
+    rewriting.min_graph_nodes = -1  # in the smallest graphs too
+
+
+def _accept_channels_first_in_functions() -> None:
+    # The device runs either layout; the CPU's kernels have NHWC only.
+    stock = context.Context.config
+
+    def read(self: Any) -> Any:
+        config = stock.fget(self)
+        _accept_channels_first(config)
+        return config
+
+    context.Context.config = property(read)
+
+
 def _place_softly_in_sessions() -> None:
     # No kernel is registered for /device:IPU:0: with soft placement TensorFlow falls
     # back to the CPU, which is its default everywhere but in sessions.
@@ -96,6 +119,7 @@ def _place_softly_in_sessions() -> None:
             soft = config_pb2.ConfigProto()
             soft.CopyFrom(config)
             soft.allow_soft_placement = True
+            _accept_channels_first(soft)
             config = soft
         stock(self, target, graph, config)
         from . import _graph_programs
@@ -181,3 +205,12 @@ def _open_sessions_in_xla_tests() -> None:
             yield found
 
     test_util.TensorFlowTestCase.session = opened
+
+
+def _bring_estimators_back() -> None:
+    # TensorFlow has dropped `tf.estimator`, of which programs for IPUEstimator use the
+    # modes, specifications and hooks. Loaded when they are asked for.
+    home = "tensorflow.python.ipu._estimator.estimator_lib"
+    for owner in (tf, tf.compat.v1):
+        names: dict[str, Any] = vars(owner)
+        names.setdefault("estimator", lazy_loader.LazyLoader("estimator", names, home))

@@ -6,7 +6,7 @@ configure it "on demand" expect; one that reaches none leaves the device alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -56,12 +56,21 @@ def _places(graph: Any, fetches: Any) -> dict[int, int]:
 
 
 def _operations(graph: Any, fetches: Any) -> Iterable[Any]:
-    for fetch in tf.nest.flatten(fetches, expand_composites=True):
+    for fetch in _leaves(fetches):
         try:
             element = graph.as_graph_element(fetch)
         except (TypeError, ValueError, KeyError):
             continue  # the session says what is wrong with it
         yield element if isinstance(element, tf.Operation) else element.op
+
+
+def _leaves(fetches: Any) -> Iterable[Any]:
+    """What is fetched; hooks of sessions are keys, which have no order."""
+    if isinstance(fetches, Mapping):
+        fetches = list(fetches.values())
+    if not isinstance(fetches, list | tuple):
+        return tf.nest.flatten(fetches, expand_composites=True)
+    return (leaf for fetch in fetches for leaf in _leaves(fetch))
 
 
 def _find_places(operations: list[Any]) -> dict[int, int]:

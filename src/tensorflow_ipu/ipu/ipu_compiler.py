@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -93,12 +93,20 @@ def _check_placement(added: Sequence[Any]) -> None:
 
 
 def _check_no_estimator_spec(outputs: Any) -> None:
-    found = outputs if isinstance(outputs, list | tuple) else [outputs]
-    # By name: the classes belong to packages that need not be installed.
-    names = {kind.__name__ for value in found for kind in type(value).__mro__}
+    # By name: the classes belong to modules that are loaded only where they are used.
+    kinds = (kind for value in _nested(outputs) for kind in type(value).__mro__)
+    names = {kind.__name__ for kind in kinds}
     if any(name.endswith("EstimatorSpec") for name in names):
         raise ValueError(
             "The computation's output contains an EstimatorSpec or IPUEstimatorSpec."
             " An IPUEstimator compiles its model itself: return the spec from its"
             " `model_fn` and do not call compile()."
         )
+
+
+def _nested(value: Any) -> Iterator[Any]:
+    """A value and everything in it, if it is a list or a tuple."""
+    yield value
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _nested(part)

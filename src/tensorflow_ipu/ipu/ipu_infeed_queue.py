@@ -17,13 +17,13 @@ from tensorflow.python.framework import type_spec
 
 from popple.engine.tensorflow import in_turn
 
-from . import _errors, _feeds, _synthetic, loops
+from . import _application, _errors, _feeds, _synthetic, loops
 
 _DEFAULT_PREFETCH_DEPTH = 3
 _MOST_PREFETCH_DEPTH = 255
 _CPU = "/device:CPU:0"
-# 64-bit types that the device has no streams for.
-_UNSUPPORTED = (tf.int64, tf.uint64, tf.string)
+# The types that the device has streams for.
+_SUPPORTED = (tf.float16, tf.float32, tf.int8, tf.int32, tf.uint8, tf.bool)
 
 
 class IPUInfeedQueue:
@@ -125,6 +125,9 @@ class IPUInfeedQueue:
         return structure.from_tensor_list(self._structure, flat)
 
     def _next_flat(self) -> Sequence[Any]:
+        recorder = _application.recorder()
+        if recorder is not None:
+            return recorder.dequeue(self._id, *self._flat_structure.values())
         handle = self._new_handle() if self._from_spec else self._handle
         with tf.device(_CPU):
             return tf.raw_ops.IteratorGetNext(iterator=handle, **self._flat_structure)
@@ -140,11 +143,12 @@ class IPUInfeedQueue:
 
     def _check_types(self) -> None:
         for index, dtype in enumerate(self._flat_structure["output_types"]):
-            if dtype in _UNSUPPORTED:
+            if dtype not in _SUPPORTED:
+                name = "double" if dtype == tf.float64 else dtype.name
                 raise _errors.error(
                     tf.errors.FailedPreconditionError,
-                    f"Unsupported datatype {dtype.name} on index {index} of feed"
-                    " operation. Cast it in the data set, for example to int32.",
+                    f"Unsupported datatype {name} on index {index} of feed operation."
+                    " Cast it in the data set, for example to int32 or float32.",
                 )
 
     @property

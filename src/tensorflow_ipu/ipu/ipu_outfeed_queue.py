@@ -17,7 +17,7 @@ from tensorflow.python.framework import func_graph, ops
 
 from popple.engine.tensorflow import num_replicas, per_replica
 
-from . import _device, _errors, _feeds, _graph_programs, _synthetic
+from . import _application, _device, _errors, _feeds, _graph_programs, _synthetic
 
 # The host takes when it likes: nothing may wait for it.
 _CAPACITY = 2**31 - 1
@@ -125,6 +125,9 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             _feeds.check_sizes("outfeed", shapes)
         except tf.errors.InvalidArgumentError as error:
             return _errors.failing(tf.errors.InvalidArgumentError, error.message)
+        recorder = _application.recorder()
+        if recorder is not None:
+            return recorder.enqueue(self._feed_name, flat)
         kind = ([tensor.dtype for tensor in flat], shapes, num_replicas())
         buffers = self._buffers_of(kind)
         if _synthetic.outfeeds():

@@ -12,6 +12,10 @@ from tensorflow.python.training import basic_session_run_hooks
 
 from . import ipu_outfeed_queue
 
+# As numpy wrote numbers when these programs were written: 42.0, not np.float32(42.0).
+_IS_NUMPY_2 = int(np.__version__.partition(".")[0]) >= 2
+_AS_BEFORE: Any = {"legacy": "1.25"} if _IS_NUMPY_2 else {}
+
 _LoggingMode = ipu_outfeed_queue.IPUOutfeedMode
 
 
@@ -81,7 +85,7 @@ class IPULoggingTensorHook(tf.compat.v1.train.SessionRunHook):
 
     def _log_values(self, values: Mapping[str, Any]) -> None:
         elapsed_secs, _ = self._timer.update_last_triggered_step(self._num_runs)
-        with np.printoptions(suppress=True):
+        with np.printoptions(suppress=True, **_AS_BEFORE):
             if self._formatter is not None:
                 tf_logging.info(self._formatter(values))
                 return

@@ -6,6 +6,7 @@ an instance the class that has both.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -59,6 +60,15 @@ class KerasExtensions:
 
     def _enable_dataset_iterators(self) -> bool:
         return tf.executing_eagerly() and self._enable_iterators
+
+    @contextlib.contextmanager
+    def _host_iterators(self) -> Iterator[None]:
+        """Iterators over data sets made inside are TensorFlow's own."""
+        outer, self._enable_iterators = self._enable_iterators, False
+        try:
+            yield
+        finally:
+            self._enable_iterators = outer
 
     def _create_dataset_iterator(self, dataset: Any) -> Any:
         from . import ipu_infeed_queue

@@ -70,11 +70,11 @@ def while_loop(
     return results[0] if results else counter.op
 
 
-def _next_state(counter: Any, outputs: Any, values: Sequence[Any]) -> list[Any]:
+def _next_state(counter: Any, outputs: Any, values: Sequence[Any]) -> Any:
     """The counter and what the body returned, checked, tied to its operations."""
     returned = [
         output if isinstance(output, tf.Operation) else _as_value(output)
-        for output in (outputs if isinstance(outputs, list | tuple) else (outputs,))
+        for output in _as_list(outputs)
     ]
     operations = [output for output in returned if isinstance(output, tf.Operation)]
     tensors = returned[: len(returned) - len(operations)]
@@ -90,10 +90,12 @@ def _next_state(counter: Any, outputs: Any, values: Sequence[Any]) -> list[Any]:
             f" {before} and returns {after}."
         )
     with tf.control_dependencies(operations):
-        return [
+        state = [
             tensor if isinstance(tensor, tf.TensorArray) else tf.identity(tensor)
             for tensor in (counter + 1, *tensors)
         ]
+    # TensorFlow's loops want the only value of a loop without a list around it.
+    return state if tensors else state[0]
 
 
 def _check_arguments(

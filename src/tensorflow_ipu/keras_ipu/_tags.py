@@ -1,7 +1,8 @@
 """Marks on operations that tell the cost model where they come from.
 
-Operations made inside these scopes carry `_ipu_layer`, `_ipu_stage` and `_ipu_phase`;
-gradient operations lead back to the operation they belong to, and so to its marks.
+Operations made inside these scopes carry `_ipu_layer` and `_ipu_phase` (pipelines add
+`_ipu_stage`); gradient operations lead back to the operation they belong to, and so to
+its marks.
 Attributes of this kind change nothing in what TensorFlow computes.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
-__all__ = ["call_tagged", "phase", "stage", "tagging"]
+__all__ = ["call_tagged", "phase", "tagging"]
 
 
 class _Place(threading.local):
@@ -42,11 +43,6 @@ def tagging() -> Iterator[None]:
 def phase(name: str) -> contextlib.AbstractContextManager[None]:
     """Operations inside belong to the `forward`, `backward` or `update` phase."""
     return _marked("_ipu_phase", attr_value_pb2.AttrValue(s=name.encode()))
-
-
-def stage(number: int) -> contextlib.AbstractContextManager[None]:
-    """Operations inside belong to a pipeline stage."""
-    return _marked("_ipu_stage", attr_value_pb2.AttrValue(i=number))
 
 
 def call_tagged(layer: Any, call: Callable[[], Any]) -> Any:

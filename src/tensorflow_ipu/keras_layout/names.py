@@ -126,6 +126,22 @@ ADDED: dict[str, dict[str, str]] = {
         "set_policy": f"{SRC}.mixed_precision.policy:set_global_policy",
     },
     "tensorflow.python.eager.function": {"defun": "tensorflow:function"},
+    "tensorflow.python.feature_column": {
+        name: f"tensorflow.python.feature_column.feature_column_v2:{name}"
+        for name in (
+            "bucketized_column",
+            "categorical_column_with_hash_bucket",
+            "categorical_column_with_identity",
+            "categorical_column_with_vocabulary_file",
+            "categorical_column_with_vocabulary_list",
+            "crossed_column",
+            "embedding_column",
+            "indicator_column",
+            "numeric_column",
+            "shared_embedding_columns_v2",
+            "weighted_categorical_column",
+        )
+    },
     "tensorflow.python.framework.ops": {
         "convert_to_tensor_v2_with_dispatch": "tensorflow:convert_to_tensor",
     },

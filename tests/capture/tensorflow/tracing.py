@@ -79,6 +79,12 @@ def price(lowered: LoweredProgram, **options: Any) -> Modelled:
     return model_graph(lowered.graph, target, settings)
 
 
+def marked(name: str, value: dict[str, Any]) -> Any:
+    """Ops made inside carry this attribute."""
+    graph: Any = tf.compat.v1.get_default_graph()
+    return graph._attr_scope({name: tf.compat.v1.AttrValue(**value)})
+
+
 def array(*shape: int) -> np.ndarray[Any, Any]:
     """Numbers that all differ."""
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)

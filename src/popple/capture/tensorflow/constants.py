@@ -65,4 +65,6 @@ def _is_foldable(op: Operation, inputs: Sequence[Any]) -> bool:
         return False
     if op.op_def.is_stateful or not op.outputs or op.type in _CONTROL:
         return False
+    if "Random" in op.type:  # drawn on the machine even if the seed is known
+        return False
     return all(is_on_machine(output.dtype) for output in op.outputs)

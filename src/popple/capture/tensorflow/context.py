@@ -27,6 +27,9 @@ from popple.errors import CaptureError
 from popple.graph import Attr, Op, TensorType
 
 
+_STATIC = "Give static shapes: for data sets, batch(..., drop_remainder=True)."
+
+
 @dataclass(frozen=True)
 class OpContext:
     """An op with what is known about its inputs, and where to write what it becomes."""
@@ -72,7 +75,10 @@ class OpContext:
 
     def name(self, index: int) -> str:
         """The value of an input; a constant becomes one."""
-        return self.name_of(self.inputs[index], f"{self.tag.name}.input{index}")
+        known, dtype = self.inputs[index], self.op.inputs[index].dtype
+        if known is None and is_on_machine(dtype):
+            raise self.error(f"the shape of input {index} is not known", _STATIC)
+        return self.name_of(known, f"{self.tag.name}.input{index}")
 
     def name_of(self, known: Known, name: str) -> str:
         """The value of something known."""
@@ -127,10 +133,7 @@ class OpContext:
         """The type of a result, which must be known."""
         if (found := self.found_types[index]) is not None:
             return found
-        raise self.error(
-            "the shape of its result is not known when compiling",
-            "Give static shapes: for data sets, batch(..., drop_remainder=True).",
-        )
+        raise self.error("the shape of its result is not known", _STATIC)
 
     def result_types(self) -> list[TensorType]:
         """The types of all results."""

@@ -69,11 +69,14 @@ def called_graph(op: Operation) -> tuple[str, TensorFlowGraph | None]:
 def captured_variables(graph: TensorFlowGraph) -> dict[int, tuple[str, bool]]:
     """The variables a function uses, by the id of their handles.
 
-    Each with its name and whether training may change it.
+    Each with its name and whether training may change it. Variables that are gone are
+    left out: their handles may live on in the graph.
     """
+    found = (reference() for reference in graph._weak_variables)
     return {
         id(variable.handle): (variable.name.partition(":")[0], variable.trainable)
-        for variable in graph.variables
+        for variable in found
+        if variable is not None
     }
 
 

@@ -7,6 +7,7 @@ from popple.engine.torch.backends import (
     function_maker,
 )
 from popple.engine.torch.clip import clip_gradients
+from popple.engine.torch.compiled_update import compiled_update
 from popple.engine.torch.cuda_graphs import CudaGraphs, GpuCapture
 from popple.engine.torch.loss_scale import AutomaticScaling, LossScale
 from popple.engine.torch.numerics import Arithmetic, Numerics
@@ -47,6 +48,7 @@ __all__ = [
     "build_replay",
     "check_backend",
     "clip_gradients",
+    "compiled_update",
     "function_maker",
     "initial_state",
     "with_equal_steps",

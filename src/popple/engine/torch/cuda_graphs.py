@@ -64,18 +64,18 @@ class CudaGraphs:
     """Runs functions, each captured under a key once the first runs are over.
 
     A function's memory besides its inputs must stay where it is. The first
-    `num_outputs` results are copies; others are good until the next run. If capturing
+    `num_copied` results are copies; others are good until the next run. If capturing
     fails, `on_failure` is told why and functions run as they are from then on.
     """
 
     def __init__(
         self,
-        num_outputs: int,
+        num_copied: int,
         on_failure: Callable[[str], None],
         capture: Capture,
         device: str = "cuda",
     ) -> None:
-        self._num_outputs = num_outputs
+        self._num_copied = num_copied
         self._on_failure = on_failure
         self._capture = capture
         self._device = device
@@ -91,7 +91,7 @@ class CudaGraphs:
         if captured is None and self._is_on and self._num_runs >= NUM_PLAIN_RUNS:
             captured = self._new(key, function, inputs)
         if captured is not None:
-            return captured.launch(inputs, self._num_outputs)
+            return captured.launch(inputs, self._num_copied)
         self._num_runs += 1
         return function(*(tensor.to(self._device) for tensor in inputs))
 
@@ -119,12 +119,12 @@ class _Captured:
     replay: Callable[[], None]
     results: list[Any]
 
-    def launch(self, inputs: Sequence[Tensor], num_outputs: int) -> list[Any]:
+    def launch(self, inputs: Sequence[Tensor], num_copied: int) -> list[Any]:
         """Copy the inputs in, run, copy the outputs out."""
         for held, given in zip(self.inputs, inputs, strict=True):
             # The driver reads ordinary memory before the call returns; pinned memory
             # it would read later, when the program may have written to it.
             held.copy_(given, non_blocking=not given.is_pinned())
         self.replay()
-        outputs, others = self.results[:num_outputs], self.results[num_outputs:]
+        outputs, others = self.results[:num_copied], self.results[num_copied:]
         return [o.clone() if isinstance(o, Tensor) else o for o in outputs] + others

@@ -8,6 +8,7 @@ laid out as they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -96,6 +97,49 @@ def _fused(
     )
 
 
+def _plain_adam(
+    weights: list[Tensor],
+    gradients: list[Tensor],
+    state: Mapping[str, list[Tensor]],
+    settings: Settings,
+) -> None:
+    """Adam in operators that a compiler understands."""
+    if decay := settings["weight_decay"]:
+        gradients = list(torch._foreach_add(gradients, weights, alpha=decay))
+    _follow_moments(weights, gradients, state, settings)
+
+
+def _plain_adamw(
+    weights: list[Tensor],
+    gradients: list[Tensor],
+    state: Mapping[str, list[Tensor]],
+    settings: Settings,
+) -> None:
+    """AdamW in operators that a compiler understands."""
+    torch._foreach_mul_(weights, 1 - settings["lr"] * settings["weight_decay"])
+    _follow_moments(weights, gradients, state, settings)
+
+
+def _follow_moments(
+    weights: list[Tensor],
+    gradients: list[Tensor],
+    state: Mapping[str, list[Tensor]],
+    settings: Settings,
+) -> None:
+    """Both moments, then a step along the first, scaled by the root of the second."""
+    beta1, beta2 = settings["beta1"], settings["beta2"]
+    torch._foreach_add_(state["step"], 1)
+    step = state["step"][0]
+    torch._foreach_lerp_(state["moment1"], gradients, 1 - beta1)
+    torch._foreach_mul_(state["moment2"], beta2)
+    torch._foreach_addcmul_(state["moment2"], gradients, gradients, 1 - beta2)
+    roots = list(torch._foreach_sqrt(state["moment2"]))
+    torch._foreach_div_(roots, _correction(beta2, step).sqrt())
+    torch._foreach_add_(roots, settings["eps"])
+    directions = list(torch._foreach_div(state["moment1"], roots))
+    _add(weights, directions, -settings["lr"] / _correction(beta1, step))
+
+
 def _lamb(
     weights: list[Tensor],
     gradients: list[Tensor],
@@ -122,8 +166,10 @@ def _lamb(
 
 
 def _correction(beta: float, step: Tensor) -> Tensor:
-    """1 - beta**step, exact though beta is close to 1."""
-    return (1 - beta ** step.double()).float()
+    """1 - beta**step, exact though that is close to 0."""
+    if beta > 0:
+        return -torch.expm1(step * math.log(beta))
+    return 1 - beta**step
 
 
 def _trust_ratios(
@@ -201,3 +247,6 @@ FORMULAS: dict[str, Formula] = {
     "lamb": _lamb,
     "rmsprop": _rmsprop,
 }
+
+PLAIN_FORMULAS = {**FORMULAS, "adam": _plain_adam, "adamw": _plain_adamw}
+"""The same in operators that a compiler understands."""

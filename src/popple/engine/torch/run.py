@@ -182,6 +182,7 @@ class TrainingEngine:
         repetition = self._repetition
         states = [memory.arguments(r) for r in range(repetition.replicas)]
         group = repetition.accumulation * repetition.replicas
+        followed = rule if self._graphs is None else self._rates.follow(rule)
         total: list[Tensor | None] = []
         for index, batch in enumerate(batches):
             position, replica = index % group, index % len(states)
@@ -192,7 +193,7 @@ class TrainingEngine:
                 total = self._accumulate(rule, total, results, position)
                 self._count_gradients(memory, results)
                 if position == group - 1:
-                    self._update(memory, rule, total)
+                    self._update(memory, followed, total)
             yield results[: self._num_outputs]
 
     def _gradient_step(

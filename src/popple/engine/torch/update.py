@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from popple.engine.torch.clip import clip_gradients
-from popple.engine.torch.formulas import FORMULAS, Settings
+from popple.engine.torch.formulas import FORMULAS, Formula, Settings
 from popple.errors import UsageError, suggest
 
 Slots = dict[str, dict[str, Tensor]]
@@ -129,12 +129,13 @@ def apply_update(
     weights: Mapping[str, Tensor],
     gradients: Mapping[str, Tensor],
     state: Slots,
+    formulas: Mapping[str, Formula] = FORMULAS,
 ) -> None:
     """Overwrite weights and state with those after one update."""
     if rule.max_grad_norm != float("inf"):
         clipped = clip_gradients(list(gradients.values()), rule.max_grad_norm)
         gradients = dict(zip(gradients, clipped, strict=True))
-    formula, slots = FORMULAS[rule.kind], rule.slots
+    formula, slots = formulas[rule.kind], rule.slots
     for group in rule.groups:
         names = [name for name in group.names if name in gradients]
         if not names:

@@ -197,7 +197,7 @@ class Estimator:
         )
         if not isinstance(spec, specs.EstimatorSpec):
             raise ValueError("model_fn should return an EstimatorSpec.")
-        name = _HOOKS_OF_MODE[mode]
+        name = HOOKS_OF_MODE[mode]
         return spec._replace(**{name: (*start, *getattr(spec, name))})
 
     def _arguments(self, mode: str) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class Estimator:
         return int(self.get_variable_value(v1.GraphKeys.GLOBAL_STEP))
 
 
-_HOOKS_OF_MODE = {
+HOOKS_OF_MODE = {
     ModeKeys.TRAIN: "training_hooks",
     ModeKeys.EVAL: "evaluation_hooks",
     ModeKeys.PREDICT: "prediction_hooks",

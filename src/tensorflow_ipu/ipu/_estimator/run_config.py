@@ -35,7 +35,7 @@ class RunConfig:
         checkpoint_save_graph_def: bool = True,
     ) -> None:
         given = dict(locals())
-        del given["self"], given["__class__"]
+        del given["self"]
         if save_checkpoints_steps is not None and save_checkpoints_secs is not None:
             raise ValueError(f"Only one of {' and '.join(_CADENCES)} can be set.")
         if save_checkpoints_steps is None and save_checkpoints_secs is None:

@@ -57,4 +57,8 @@ def scaled(tensor: Tensor, scale: Scale) -> Tensor:
 
 def contribution(gradient: Any, scale: Scale, dtype: Dtype) -> Tensor:
     """What a gradient adds to its sum, as a dense tensor of the sum's type."""
-    return tf.cast(scaled(tf.convert_to_tensor(gradient), scale), dtype)
+    tensor = tf.convert_to_tensor(gradient)
+    # Scaled in the wider of the two types, so that nothing is lost or overflows.
+    if dtype.size < tensor.dtype.size:
+        return tf.cast(scaled(tensor, scale), dtype)
+    return scaled(tf.cast(tensor, dtype), scale)

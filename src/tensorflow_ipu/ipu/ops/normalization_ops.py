@@ -90,7 +90,7 @@ def group_norm(
     )
     return _norm(
         "group_norm",
-        tf.convert_to_tensor(inputs),
+        inputs,
         groups,
         channels_axis,
         epsilon,
@@ -168,6 +168,7 @@ def _norm(
     strided: bool = False,
 ) -> Tensor:
     """The normalisation called `kind`; `groups` is None for one group per channel."""
+    inputs = tf.convert_to_tensor(inputs)
     axis = _channels_axis(inputs, channels_axis)
     if epsilon < _SMALLEST_SAFE_EPSILON:
         _LOG.warning(

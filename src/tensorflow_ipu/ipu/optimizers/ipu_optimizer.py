@@ -6,6 +6,8 @@ from typing import Any
 
 from tensorflow.python.training import optimizer
 
+from ..ops._optimizer_function import is_optimizer_v2
+
 
 class IpuOptimizer(optimizer.Optimizer):
     """An optimiser that leaves everything to the optimiser it wraps.
@@ -15,10 +17,10 @@ class IpuOptimizer(optimizer.Optimizer):
     """
 
     def __init__(self, opt: Any, name: str | None = None) -> None:
-        if not isinstance(opt, optimizer.Optimizer):
-            raise TypeError(
-                f"{type(self).__name__} expects a tf.compat.v1.train.Optimizer to wrap;"
-                f" it got {type(opt).__name__}."
+        if is_optimizer_v2(opt):
+            raise ValueError(
+                f"{type(self).__name__} wraps optimizers of TensorFlow 1; for Keras "
+                f"optimizers such as {type(opt).__name__} use keras.ipu.optimizers."
             )
         super().__init__(False, name=name or type(self).__name__)
         self._opt = opt

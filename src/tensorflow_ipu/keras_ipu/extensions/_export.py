@@ -10,14 +10,46 @@ __all__ = ["export"]
 
 
 def export(
-    model: Any, export_dir: str, batch_size: int | None, **options: Any
+    model: Any,
+    export_dir: str,
+    batch_size: int | None,
+    *,
+    output_names: Any = None,
+    preprocessing_step: Any = None,
+    preprocessing_step_signature: Any = None,
+    postprocessing_step: Any = None,
+    postprocessing_step_signature: Any = None,
+    purge_export_dir: bool = False,
 ) -> Any:
     """Export the predictions of `model` for batches of one size."""
     # Serving is rarely wanted and heavy to load.
-    from tensorflow.python.ipu import serving
+    from tensorflow.python.ipu import _serving
 
+    _serving.check_folder(export_dir, purge_export_dir)
+    steps = [_serving.Step("predict_step", *_prediction(model, batch_size))]
+    around = {
+        "preprocessing_step": (preprocessing_step, preprocessing_step_signature),
+        "postprocessing_step": (postprocessing_step, postprocessing_step_signature),
+    }
+    for name, (function, signature) in around.items():
+        _serving.check_signature(f"{name}_signature", signature)
+        if function is not None:
+            step = _serving.step_of(name, function, signature)
+            place = 0 if name == "preprocessing_step" else len(steps)
+            steps.insert(place, step)
+    return _serving.Export(steps, output_names).write(export_dir)
+
+
+def _prediction(model: Any, batch_size: int | None) -> tuple[Any, list[tf.TensorSpec]]:
+    """The model as a function of its inputs one by one, and their specs."""
+    structure = model.save_spec(dynamic_batch=False)
     signature = input_signature(model, batch_size)
-    return serving.export_keras(model, export_dir, input_signature=signature, **options)
+
+    def predict(*inputs: Any) -> Any:
+        given = tf.nest.pack_sequence_as(structure[0], inputs)
+        return tf.nest.flatten(model(given, training=False))
+
+    return predict, signature
 
 
 def input_signature(model: Any, batch_size: int | None) -> list[tf.TensorSpec]:

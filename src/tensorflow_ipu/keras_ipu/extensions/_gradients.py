@@ -12,10 +12,13 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ipu import gradient_accumulation, loops
+from tensorflow.python.ipu.ops import _accumulation
 from tensorflow.python.training import optimizer as training_optimizer
 from tf_keras.src.mixed_precision import loss_scale_optimizer
 from tf_keras.src.optimizers import optimizer_v1
 from tf_keras.src.optimizers.legacy import optimizer_v2
+
+from popple.engine.tensorflow import ACCUMULATE, region
 
 from .. import _tags
 
@@ -39,7 +42,7 @@ def compute_gradients(
     with _tags.phase("backward"):
         if isinstance(optimizer, optimizer_v1.TFOptimizer):
             return list(optimizer.get_grads(loss, list(variables)))
-        if _computes_gradients_itself(optimizer):
+        if hasattr(optimizer, "get_gradients"):
             gradients = optimizer.get_gradients(loss, list(variables))
         else:
             gradients = tf.gradients(loss, list(variables))
@@ -99,27 +102,28 @@ def accumulated(
     def add_step(index: Any, *sums: Any) -> list[Any]:
         gradients = list(step())
         present[:] = [gradient is not None for gradient in gradients]
+        of_sum, of_new = _accumulation.scales(method, index, num_steps)
         added = [
-            total if gradient is None else _added(total, gradient, index)
-            for total, gradient in zip(sums, gradients, strict=True)
+            total if new is None else _added(total, of_sum, new, of_new)
+            for total, new in zip(sums, gradients, strict=True)
         ]
         return [index + 1, *added]
 
-    def _added(total: Any, gradient: Any, index: Any) -> Any:
-        gradient = tf.cast(tf.convert_to_tensor(gradient), total.dtype)
-        if method is Reduction.SUM:
-            return total + gradient
-        if method is Reduction.MEAN:
-            return total + gradient / num_steps
-        count = tf.cast(index, total.dtype)
-        return total * (count / (count + 1)) + gradient / (count + 1)
-
-    zeros = [tf.zeros(v.shape, _accumulator_dtype(v, dtype)) for v in variables]
+    zeros = [
+        tf.zeros(variable.shape, _accumulation.accumulator_dtype(variable, dtype))
+        for variable in variables
+    ]
     _, *sums = loops.repeat(num_steps, add_step, [tf.constant(0), *zeros])
     return [
         (tf.cast(total, variable.dtype) if there else None, variable)
         for total, variable, there in zip(sums, variables, present, strict=True)
     ]
+
+
+def _added(total: Any, of_sum: Any, new: Any, of_new: Any) -> Any:
+    with region(ACCUMULATE):
+        before = _accumulation.scaled(total, of_sum)
+        return before + _accumulation.contribution(new, of_new, total.dtype)
 
 
 class KerasOptimizer(training_optimizer.Optimizer):
@@ -150,13 +154,3 @@ class KerasOptimizer(training_optimizer.Optimizer):
     ) -> Any:
         """Update the model's weights."""
         return apply_gradients(self._optimizer, list(grads_and_vars), captured_grads)
-
-
-def _computes_gradients_itself(optimizer: Any) -> bool:
-    own = getattr(type(optimizer), "get_gradients", None)
-    return own not in (None, optimizer_v2.OptimizerV2.get_gradients)
-
-
-def _accumulator_dtype(variable: Any, dtype: Any) -> Any:
-    chosen = dtype(variable) if callable(dtype) else dtype
-    return variable.dtype if chosen is None else chosen

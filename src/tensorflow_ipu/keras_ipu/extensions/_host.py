@@ -171,6 +171,22 @@ class ExtendedLoops:
         return tf_utils.sync_to_numpy_or_python_type(outputs)
 
 
+    def train_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """One step on one batch, handed over by the host; the arguments are Keras'."""
+        with self.distribute_strategy._host_iterators():
+            return super().train_on_batch(*args, **kwargs)
+
+    def test_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """Metrics of one batch, handed over by the host; the arguments are Keras'."""
+        with self.distribute_strategy._host_iterators():
+            return super().test_on_batch(*args, **kwargs)
+
+    def predict_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """Predictions for one batch, handed over by the host."""
+        with self.distribute_strategy._host_iterators():
+            return super().predict_on_batch(*args, **kwargs)
+
+
 class _Validation:
     """The data that `fit` evaluates the model on, and after which epochs."""
 

@@ -35,6 +35,7 @@ def make_program(model: Any, run: Run, outfeed: Any) -> Any:
 
     def program(iterator: Any, starts: Any = None) -> None:
         stages = _Stages(model, run)
+        _check_weights_have_one_device(model, stages)
         _warn_of_moving_averages(model, stages)
         reset_metrics_of_all_replicas(model, starts)
         context = base_layer_utils.call_context()
@@ -110,7 +111,7 @@ class _Stages:
         # A batch that is one dictionary arrives as keywords.
         given = args if args or not kwargs else (kwargs,)
         values, rest = self._first(given) if stage == 0 else self._next(stage, given)
-        with _tags.phase("forward"), _tags.stage(stage):
+        with _tags.phase("forward"):
             for call in self.plan.of_stage(stage):
                 call.run(values)
             if stage == self.plan.num_stages - 1:
@@ -169,6 +170,21 @@ class _Stages:
                 count = run.num_steps
             metrics = {name: metric / count for name, metric in metrics.items()}
         return (loss, metrics) if run.mode is Mode.FIT else metrics
+
+
+def _check_weights_have_one_device(model: Any, stages: _Stages) -> None:
+    mapping = model._ipu_options.pipelining_device_mapping
+    devices: dict[int, int] = {}
+    for call in stages.plan.calls:
+        device = mapping[call.stage] if mapping else call.stage
+        first = devices.setdefault(id(call.node.layer), device)
+        if first != device and call.node.layer.weights:
+            raise ValueError(
+                f"Layer {call.node.layer.name} is called on IPU {first} and on IPU "
+                f"{device}, but an input can only be used by pipeline stages on the "
+                "same IPU, and its weights are one. Change its stages, or the "
+                "`device_mapping`."
+            )
 
 
 def _warn_of_moving_averages(model: Any, stages: _Stages) -> None:

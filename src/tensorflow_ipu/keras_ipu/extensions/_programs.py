@@ -17,7 +17,7 @@ from tensorflow.python.ipu import gradient_accumulation, loops
 from tensorflow.python.ipu.eager import backprop
 from tf_keras.src.engine import data_adapter
 
-from popple.engine.tensorflow import all_gather
+from popple.engine.tensorflow import all_gather, weight_update
 
 from .. import _tags
 from . import _gradients
@@ -111,8 +111,9 @@ def _accumulate_and_update(model: Any, run: Run, iterator: Any, emit: Emit) -> N
         options.gradient_accumulation_optimizer_kwargs.get("dtype"),
     )
     if prepare is not None:
-        optimizer = optimizer._accumulated()
-    _gradients.apply_gradients(optimizer, gradients)
+        optimizer = optimizer._for_accumulated()
+    with weight_update(run.accumulation_steps):
+        _gradients.apply_gradients(optimizer, gradients)
 
 
 def _step_gradients(model: Any, iterator: Any, emit: Emit) -> list[tuple[Any, Any]]:
@@ -122,7 +123,6 @@ def _step_gradients(model: Any, iterator: Any, emit: Emit) -> list[tuple[Any, An
     with _tags.phase("forward"):
         predictions = model(x, training=True)
         loss = model.compute_loss(x, y, predictions, sample_weight)
-        model._validate_target_and_loss(y, loss)
         emit(model.compute_metrics(x, y, predictions, sample_weight))
     variables = model.trainable_variables
     return _gradients.compute_gradients(model.optimizer, loss, variables)

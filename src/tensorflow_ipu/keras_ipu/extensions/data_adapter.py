@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.data.ops import prefetch_op
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import base_layer_utils, data_adapter
 
@@ -250,20 +251,16 @@ def _no_generators(data: Any) -> str:
 
 def _prepared(dataset: Any, class_weight: Any) -> Any:
     """The dataset with weights of classes and without double precision."""
-    prefetched = getattr(dataset, "_buffer_size", None)
     prepared = dataset
     if class_weight:
         weigh = data_adapter._make_class_weight_map_fn(class_weight)
         prepared = prepared.map(weigh)
     if base_layer_utils.v2_dtype_behavior_enabled():
         prepared = _in_single_precision(prepared)
-    if prepared is not dataset and _is_prefetched(dataset):
-        return prepared.prefetch(prefetched)
+    is_prefetched = isinstance(dataset, prefetch_op._PrefetchDataset)
+    if prepared is not dataset and is_prefetched:
+        return prepared.prefetch(int(dataset._buffer_size))
     return prepared
-
-
-def _is_prefetched(dataset: Any) -> bool:
-    return type(dataset).__name__ == "_PrefetchDataset"
 
 
 def _in_single_precision(dataset: Any) -> Any:

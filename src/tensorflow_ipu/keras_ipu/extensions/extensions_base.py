@@ -184,6 +184,9 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
             if run.mode is Mode.FIT and (pipelined or run.accumulation_steps > 1):
                 _gradients.check_minimize_is_kept(self.optimizer)
             self._ipu_programs[run] = make(self, run, outfeed)
+        if run.mode is Mode.FIT and run.num_replicas == 1:
+            # Where callbacks look for the graph of a step.
+            self.train_tf_function = self._ipu_programs[run]
         return self._ipu_programs[run]
 
     def _outfeed_for(self, mode: Mode) -> Any:

@@ -99,10 +99,17 @@ class ModelExtension(KerasExtensionBase):
                 return self.call(inputs, **kwargs)
             except (tf.errors.InvalidArgumentError, TypeError) as error:
                 raise ValueError(
-                    "The model cannot be called on inputs of these shapes and types. If "
-                    "its layers do not take floats, build it with `keras.Input`s of the "
-                    f"right `dtype` in the place of shapes, or call it on data: {error}"
+                    "The model cannot be built from shapes alone if your layers do not "
+                    "support float type inputs: give `build` a `keras.Input` with the "
+                    f"right `dtype` in the place of a shape. `call` says: {error}"
                 ) from error
+
+    @property
+    def layers(self: Any) -> list[Any]:
+        """The layers of the model; once it is built, inputs and in order of calls."""
+        if self._ipu_network is None:
+            return super().layers
+        return self._ipu_network.layers
 
     def _get_network(self: Any) -> Any:
         if self._ipu_network is None:

@@ -19,6 +19,13 @@ _XY = (spec(4, 6), spec(4, 6))
 _IMAGE = (spec(2, 8, 8, 3),)
 raw: Any = tf.raw_ops
 
+
+def _call_host(x: Any) -> Any:
+    result = tf.py_function(lambda value: value, [x], tf.float32)
+    result.set_shape((4, 6))
+    return result
+
+
 EXAMPLES: dict[str, Example] = {
     "Relu": (tf.nn.relu, _X, ["relu"]),
     "Softsign": (tf.nn.softsign, _X, ["div"]),
@@ -31,7 +38,11 @@ EXAMPLES: dict[str, Example] = {
     "Pow 3": (lambda x: x**3, _X, ["pow"]),
     "Cast": (lambda x: tf.cast(x, tf.float16), _X, ["cast"]),
     "Cast to the same": (lambda x: tf.cast(x, tf.float64), _X, []),
-    "ClipByValue": (lambda x: tf.clip_by_value(x, 0.0, 1.0), _X, ["clamp"]),
+    "ClipByValue": (
+        lambda x: raw.ClipByValue(t=x, clip_value_min=0.0, clip_value_max=1.0),
+        _X,
+        ["clamp"],
+    ),
     "Clip by tensors": (
         lambda x, y: raw.ClipByValue(t=x, clip_value_min=y, clip_value_max=1.0),
         _XY,
@@ -113,7 +124,9 @@ EXAMPLES: dict[str, Example] = {
     "ReverseV2": (lambda x: tf.reverse(x, [1]), _X, ["flip"]),
     "Roll": (lambda x: tf.roll(x, 1, 0), _X, ["roll"]),
     "MatrixBandPart": (
-        lambda x: tf.linalg.band_part(x, 0, -1), (spec(6, 6),), ["triangle"]
+        lambda x: tf.linalg.band_part(x, 0, -1),
+        (spec(6, 6),),
+        ["triangle"],
     ),
     "MatrixDiagPart": (tf.linalg.diag_part, (spec(6, 6),), ["diagonal"]),
     "ResizeBilinear": (lambda x: tf.image.resize(x, (4, 4)), _IMAGE, ["resize"]),
@@ -123,9 +136,15 @@ EXAMPLES: dict[str, Example] = {
     "Fill large": (lambda x: tf.fill((99, 99), 1.0) + x, (spec(),), ["fill", "add"]),
     "Fill computed": (lambda x: tf.fill((3,), x), (spec(),), ["broadcast"]),
     "RandomUniform": (lambda x: x + tf.random.uniform((4, 6)), _X, ["uniform", "add"]),
-    "RandomStandardNormal": (lambda: tf.random.normal((4,)), (), ["normal"]),
+    "RandomStandardNormal": (
+        lambda: raw.RandomStandardNormal(shape=(4,), dtype=tf.float32),
+        (),
+        ["normal"],
+    ),
     "StatelessRandom": (
-        lambda: tf.random.stateless_uniform((4,), (1, 2)), (), ["uniform"]
+        lambda: raw.StatelessRandomUniform(shape=(4,), seed=(1, 2)),
+        (),
+        ["uniform"],
     ),
     "TopKV2": (lambda x: tf.math.top_k(x, 2), _X, ["top_k"]),
     "SparseSoftmaxCrossEntropy": (
@@ -139,7 +158,7 @@ EXAMPLES: dict[str, Example] = {
         ["log_softmax", "kl_div_loss"],
     ),
     "py_function": (
-        lambda x: tf.ensure_shape(tf.py_function(lambda v: v, [x], tf.float32), (4, 6)),
+        _call_host,
         _X,
         ["stream_out", "stream_in"],
     ),

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from tests.capture.tensorflow.ops.examples import EXAMPLES  # noqa: E402
-from tests.capture.tensorflow.tracing import graph_of, kinds  # noqa: E402
+from tests.capture.tensorflow.ops.examples import EXAMPLES
+from tests.capture.tensorflow.tracing import graph_of, kinds
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -9,7 +9,7 @@ import numpy as np
 from popple.capture.tensorflow.builder import Order, inverse, reorder
 from popple.capture.tensorflow.context import OpContext, Rule
 from popple.capture.tensorflow.known import Known
-from popple.graph import Attr, TensorType
+from popple.graph import Attr, TensorType, get_op
 
 AttrsOf = Callable[[OpContext], dict[str, Attr]]
 
@@ -49,12 +49,14 @@ def emit_elementwise(
 ) -> str:
     """One op element by element, in the order of what its operands are views of.
 
-    A single number that is known when compiling is part of the op.
+    A single number that is known when compiling is part of the op, if that may be.
     """
     result = result or context.result_type()
+    kept = without_numbers(context, operands, result)
+    least, _ = get_op(kind).arity
     names = [
         context.name_of(known, f"{context.tag.name}.operand{index}")
-        for index, known in enumerate(without_numbers(context, operands, result))
+        for index, known in enumerate(kept if len(kept) >= least else operands)
     ]
     order = common_order(context, names, result.shape)
     if order is None:
@@ -143,6 +145,8 @@ def lower_generic(context: OpContext) -> Sequence[Known]:
     Results whose shape nobody knows have no price; whoever reads them is refused.
     """
     types = [found for found in context.found_types if found is not None]
+    if context.op.outputs and not types:
+        return nothing(context)
     attrs: dict[str, Attr] = {"framework_op": context.kind}
     supply = iter(context.emit("generic", context.names(), types, attrs=attrs))
     return [None if found is None else next(supply) for found in context.found_types]

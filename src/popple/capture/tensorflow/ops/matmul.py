@@ -66,10 +66,10 @@ def lower_einsum(context: OpContext) -> Sequence[Known]:
     equation = str(context.attr("equation")).replace(" ", "")
     terms, result = equation.split("->")
     labels = terms.split(",")
-    if any(len(set(term)) != len(term) for term in labels):
-        return lower_generic(context)
     ranks = [len(context.input_type(i).shape) for i in range(len(labels))]
     labels, result = expand_dots(labels, result, ranks)
+    if any(len(set(term)) != len(term) for term in labels):  # a diagonal
+        return lower_generic(context)
     if len(labels) == 1:
         return [_reduced(context, context.name(0), labels[0], result)]
     if len(labels) > 2:

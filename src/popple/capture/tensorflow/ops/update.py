@@ -35,6 +35,9 @@ _OPTIMISERS = {
     "AdaMax": ("adam_update", 2),
     "AdamWithAmsgrad": ("adam_update", 2),
 }
+_DENSE_ONLY = frozenset(
+    {"AdaMax", "Adam", "AdamWithAmsgrad", "AddSign", "GradientDescent", "PowerSign"}
+)
 _GRADIENT_NAMES = frozenset({"grad", "delta"})
 _SCATTERS = {
     "ResourceScatterAdd": "scatter_add",
@@ -143,6 +146,7 @@ RULES: dict[str, Rule] = {
     **{
         f"ResourceSparseApply{name}": _apply_sparse(kind, num_states)
         for name, (kind, num_states) in _OPTIMISERS.items()
+        if name not in _DENSE_ONLY
     },
     **{name: _scatter(kind) for name, kind in _SCATTERS.items()},
     "AssignAddVariableOp": _assign_with("add"),
