@@ -14,9 +14,9 @@ import os
 import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from popple.graph import Graph, render_graph
-from popple.options import ModelOptions
 from popple.target import Target
 
 from ._device import is_ipu_model
@@ -24,6 +24,9 @@ from ._errors import Error
 from ._logging import logger
 from ._version import __version__
 from .options import Options
+
+if TYPE_CHECKING:
+    from popple.options import ModelOptions
 
 __all__ = ["CacheEntry", "ExecutableCache", "find_cache"]
 

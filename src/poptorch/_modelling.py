@@ -1,6 +1,7 @@
 """What a compiled model costs on the IPU: asked for by reports and cycle counts.
 
-The model is made when someone asks, once; running a program never waits for it.
+The model is made when someone asks, once; running a program never waits for it, nor
+for the import of what makes it.
 """
 
 from __future__ import annotations
@@ -12,13 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from popple.graph import Graph
-from popple.options import ModelOptions
-from popple.pipeline import Modelled, model_graph, write_report
 from popple.target import Target
 
 from . import _translate as translate
@@ -27,6 +26,10 @@ from ._compile import CompiledStep
 from ._device import model_target
 from ._errors import Error
 from .options import Options
+
+if TYPE_CHECKING:
+    from popple.options import ModelOptions
+    from popple.pipeline import Modelled
 
 __all__ = ["ModelledCost", "report_directory"]
 
@@ -111,6 +114,8 @@ class ModelledCost:
 
     def write_report(self, directory: Path) -> None:
         """Write profile.pop and its companions."""
+        from popple.pipeline import write_report
+
         write_report(
             self.modelled(),
             directory,
@@ -119,6 +124,8 @@ class ModelledCost:
         )
 
     def _make(self) -> Modelled:
+        from popple.pipeline import model_graph
+
         graph, options, target = self._request()
         return model_graph(graph, target, options)
 

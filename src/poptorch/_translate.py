@@ -2,17 +2,19 @@
 
 Every setter of `Options` is either in `TRANSLATED`, with what becomes of it, or in
 `WITHOUT_EFFECT`, with the reason. A test fails for a setter in neither table.
+
+The planner is imported where it is asked for: most programs only run.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import torch
 
 from popple.engine.torch import AutomaticScaling, Repetition, UpdateRule
 from popple.errors import UsageError
 from popple.graph import DType, Strategy
-from popple.options import ModelOptions, UpdateOptions
-from popple.plan import PlanOptions
 
 from ._batching import BatchPlan, OutputPlan
 from ._errors import Error, check
@@ -25,6 +27,10 @@ from ._strategies import (
 )
 from .enums import MeanReductionStrategy, OutputMode, ReductionType
 from .options import Options
+
+if TYPE_CHECKING:
+    from popple.options import ModelOptions, UpdateOptions
+    from popple.plan import PlanOptions
 
 __all__ = [
     "TRANSLATED",
@@ -219,6 +225,8 @@ def model_options(
 
     Inference has no optimizer.
     """
+    from popple.options import ModelOptions
+
     return ModelOptions(
         strategy=core_strategy(options),
         accumulation=accumulation(options, optimizer is not None),
@@ -233,6 +241,8 @@ def model_options(
 def _update_options(
     optimizer: torch.optim.Optimizer, gradients: dict[str, str]
 ) -> UpdateOptions:
+    from popple.options import UpdateOptions
+
     description = describe(optimizer, is_automatic=False)
     rule = make_rule(description, tuple(() for _ in description.groups))
     slots = [slot for slot in rule.slots if slot != "step"]
@@ -250,6 +260,8 @@ def _core_dtype(dtype: torch.dtype) -> DType:
 
 
 def _plan_options(options: Options) -> PlanOptions:
+    from popple.plan import PlanOptions
+
     proportions = options.available_memory_proportion
     default = PlanOptions()
     partials = options._Popart.options.get("partialsTypeMatMuls", "float")

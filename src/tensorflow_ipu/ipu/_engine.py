@@ -30,13 +30,13 @@ class Engine:
         self._inputs: Sequence[Any] | None = None
         self._run: _Run | None = None
 
-    def start(self, *inputs: Any) -> bool:
+    def start(self, *inputs: Any) -> list[bool]:
         """Start with these inputs; a second start changes nothing."""
         with self._lock:
             if self._run is None:
                 self._inputs = inputs
                 self._run = _Run(self._executable, inputs)
-        return True
+        return [True]
 
     def call(self, *tensors: Any) -> list[Any]:
         """What the program makes of one element."""

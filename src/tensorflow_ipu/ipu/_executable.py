@@ -91,6 +91,10 @@ class Executable:
     def write(self, path: str) -> None:
         """Write the file; it is there completely, or not at all."""
         place = Path(path)
+        if not place.parent.is_dir():
+            raise FileNotFoundError(
+                f"Failed to open file for writing: {place.parent} does not exist."
+            )
         handle, aside = tempfile.mkstemp(dir=place.parent, prefix=place.name)
         try:
             with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:

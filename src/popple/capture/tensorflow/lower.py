@@ -203,13 +203,16 @@ def _with_gradients(
     read = [name for name in read if name in graph.values]
     roots = {*map(search.instead_of, read), *gradients.values()}
     live = without_dead_ops(settled, roots)
-    return _without_unread(live, set(gradients)), gradients
+    return _without_unread(live, {*gradients, *gradients.values()}), gradients
 
 
-def _without_unread(graph: Graph, weights: set[str]) -> Graph:
-    """The graph without variables and constants that nothing reads."""
+def _without_unread(graph: Graph, updated: set[str]) -> Graph:
+    """The graph without variables and constants that nothing reads.
+
+    `updated` are weights and their gradients, which the update will read.
+    """
     read = {name for op in graph.ops for name in op.inputs} | set(graph.outputs)
-    read |= {value.storage for value in graph.values.values()} | weights
+    read |= {value.storage for value in graph.values.values()} | updated
     values = {
         name: value
         for name, value in graph.values.items()

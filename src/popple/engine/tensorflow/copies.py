@@ -16,7 +16,10 @@ import tensorflow as tf
 from tensorflow.python.framework import auto_control_deps_utils
 from tensorflow.python.ops import handle_data_util, resource_variable_ops
 
-__all__ = ["VariableCopies"]
+__all__ = ["VARYING", "VariableCopies"]
+
+VARYING = "_popple_varying"
+"""The attribute of captured tensors that have another value in each replica anyway."""
 
 Tensor = Any
 
@@ -81,7 +84,9 @@ class VariableCopies:
         self._copied = {
             id(capture): _Copied(capture, graph.inputs[index], num_replicas)
             for index, capture in enumerate(captures, first)
-            if index not in read_only and _is_variable(graph.inputs[index])
+            if index not in read_only
+            and not hasattr(capture, VARYING)
+            and _is_variable(graph.inputs[index])
         }
 
     def of(self, replica: int, capture: Tensor) -> Tensor:

@@ -19,10 +19,11 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import atomic_function
 
-from popple.engine.tensorflow.copies import VariableCopies
+from popple.engine.tensorflow.copies import VARYING, VariableCopies
 
 __all__ = [
     "Program",
+    "is_varying",
     "num_replicas",
     "per_replica",
     "replica_index",
@@ -68,9 +69,6 @@ class _Varying:
     reset: Reset | None
 
 
-_VARYING = "_popple_varying"
-
-
 def per_replica(values: Sequence[Tensor], reset: Reset | None = None) -> Tensor:
     """A tensor that is `values[r]` in replica `r` of the program being traced.
 
@@ -78,8 +76,13 @@ def per_replica(values: Sequence[Tensor], reset: Reset | None = None) -> Tensor:
     runs before the replicas start, each time.
     """
     # Kept on the tensor itself, so it lives exactly as long as what captures it.
-    setattr(values[0], _VARYING, _Varying(values, reset))
+    setattr(values[0], VARYING, _Varying(values, reset))
     return values[0]
+
+
+def is_varying(tensor: Tensor) -> bool:
+    """Whether this is a tensor that `per_replica` gave."""
+    return hasattr(tensor, VARYING)
 
 
 def replica_index() -> Tensor:
@@ -142,7 +145,7 @@ class Program:
             return [tf.identity(output) for output in (*calls[0].outputs, 0)]
 
     def _resets(self) -> list[Tensor]:
-        varyings = (getattr(capture, _VARYING, None) for capture in self._captures)
+        varyings = (getattr(capture, VARYING, None) for capture in self._captures)
         resets = {id(v.reset): v.reset for v in varyings if v is not None and v.reset}
         return [operation for reset in resets.values() for operation in reset()]
 
@@ -158,7 +161,7 @@ class Program:
         )
 
     def _capture_of(self, replica: int, capture: Tensor) -> Tensor:
-        varying: _Varying | None = getattr(capture, _VARYING, None)
+        varying: _Varying | None = getattr(capture, VARYING, None)
         if varying is not None:
             return varying.values[replica]
         return self._copies.of(replica, capture)

@@ -168,7 +168,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
     settings = Settings(
         stages=stages,
         count=count,
-        repeat_count=given["repeat_count"],
+        repeat_count=_checked_repeat_count(given["repeat_count"]),
         batch_serialization_iterations=serial,
         reduction_method=method,
         gradient_accumulation_dtype=given["gradient_accumulation_dtype"],
@@ -205,6 +205,13 @@ def _checked_count(count: Any) -> Any:
         raise ValueError("gradient_accumulation_count must be >= 0.")
     if isinstance(count, int) and count > np.iinfo(np.int32).max:
         raise ValueError("gradient_accumulation_count must be < max int32.")
+    return count
+
+
+def _checked_repeat_count(count: Any) -> Any:
+    """The number of updates; programs compute it by division, which gives 4.0."""
+    if isinstance(count, float) and count.is_integer():
+        return int(count)
     return count
 
 

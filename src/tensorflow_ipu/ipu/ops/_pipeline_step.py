@@ -17,6 +17,8 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
+from popple.engine.tensorflow import replicas
+
 from .. import scopes
 from ..loops import _body_arguments
 from ._accumulation import accumulator_dtype
@@ -359,7 +361,7 @@ def _check_captures(function: Traced) -> None:
     for capture in function.captures:
         is_value = capture.dtype not in (tf.resource, tf.variant)
         is_eager = isinstance(capture, ops.EagerTensor)
-        if is_value and not is_eager and not hasattr(capture, "_popple_varying"):
+        if is_value and not is_eager and not replicas.is_varying(capture):
             raise ValueError(
                 f"Trying to capture the tensor {capture.name} which is not a resource. "
                 "Pass it to the pipeline, in `inputs` or through the `infeed_queue`."

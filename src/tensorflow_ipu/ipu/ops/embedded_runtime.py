@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from .. import _executable
@@ -153,9 +154,16 @@ def _check(
             )
 
 
-def _on_host(function: Any, tensors: Sequence[Any], types: Sequence[Any]) -> Any:
+def _on_host(
+    function: Any, tensors: Sequence[Any], types: Sequence[Any]
+) -> list[Any]:
+    """What a function of arrays gives, now or when the graph runs."""
+    if tf.executing_eagerly():
+        found = function(*(np.asarray(tensor) for tensor in tensors))
+        return [tf.constant(value, kind) for value, kind in zip(found, types, strict=True)]
     with tf.device("/device:CPU:0"):
-        return tf.numpy_function(function, list(tensors), list(types))
+        found = tf.numpy_function(function, list(tensors), list(types))
+    return list(found) if isinstance(found, list | tuple) else [found]
 
 
 def _as_dependency(tensor: Any) -> list[Any]:

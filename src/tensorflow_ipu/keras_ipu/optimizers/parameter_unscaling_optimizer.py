@@ -1,0 +1,126 @@
+"""Optimisers whose moments are kept multiplied by the loss scaling factor.
+
+A gradient in half precision may be too small to be unscaled. These optimisers take the
+scaled one: their moments are of scaled gradients too, are carried over when the factor
+changes, and the factor is divided out only in single precision, in the update itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
+
+from .als_optimizer import ALSOptimizer
+
+__all__ = ["_ParameterUnscalingALSOptimizer", "_ParameterUnscalingOptimizer"]
+
+
+class _ParameterUnscalingOptimizer(OptimizerV2):
+    """Base of optimisers that are told by what their gradients are scaled.
+
+    `_scale` is the factor of the gradients being applied, `_carried` what moments have
+    to be multiplied by to be of the same scale.
+    """
+
+    _scale: Any = 1.0
+    _carried: Any = 1.0
+
+    def set_scales(self, scale: Any, carried: Any) -> None:
+        """Say how the gradients to come are scaled."""
+        self._scale, self._carried = scale, carried
+
+    def _coefficients(self, var: Any, apply_state: Any) -> dict[str, Any]:
+        """Hyperparameters as float32 tensors."""
+        key = (var.device, var.dtype.base_dtype)
+        known = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
+        return {
+            name: _single(value) for name, value in known.items() if tf.is_tensor(value)
+        }
+
+    def _moment(self, var: Any, name: str, power: int) -> Any:
+        """A moment in single precision, in units of the gradients being applied."""
+        return _single(self.get_slot(var, name)) * self._carried**power
+
+    def _assigned(self, var: Any, value: Any, **moments: Any) -> Any:
+        """Set a variable, and moments by name, in their own types."""
+        slots = [(self.get_slot(var, name), new) for name, new in moments.items()]
+        pairs = [*slots, (var, value)]
+        return tf.group(*(v.assign(tf.cast(new, v.dtype)) for v, new in pairs))
+
+
+class _ParameterUnscalingALSOptimizer(ALSOptimizer):
+    """Automatic loss scaling for an optimiser that takes scaled gradients."""
+
+    def __init__(self, opt: Any, **settings: Any) -> None:
+        if not isinstance(opt, _ParameterUnscalingOptimizer):
+            raise ValueError(
+                "opt must be an OptimizerV2 specialization derived from "
+                f"_ParameterUnscalingOptimizer, not {type(opt).__name__}."
+            )
+        super().__init__(opt, **settings)
+        first = self.initial_loss_scaling_factor
+        self._moments_lsf = self._new_state("moments_lsf", first, tf.float32)
+
+    def _for_accumulated(self) -> Any:
+        return _Rescaling(self._opt, self._moments_lsf, self._lsf)
+
+    def apply_gradients(
+        self,
+        grads_and_vars: Any,
+        captured_grads: dict[str, Any] | None = None,
+        global_step: Any = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Count gradients of the scaled loss, update, adapt the factor."""
+        pairs = list(grads_and_vars)
+        scale = tf.identity(self._lsf)
+        self._adapt([grad for grad, _ in pairs], captured_grads or {})
+        return _apply(self._opt, self._moments_lsf, scale, pairs, name=name, **options)
+
+    def get_config(self) -> dict[str, Any]:
+        """Settings of the scaling and of the optimiser, in one."""
+        config = super().get_config()
+        del config["inner_optimizer_type"]
+        inner = config.pop("inner_optimizer_config")
+        return {**{key: inner[key] for key in self._INNER_SETTINGS}, **config}
+
+    _INNER_SETTINGS: tuple[str, ...] = ()
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """The optimiser that a configuration describes."""
+        return cls(**config)
+
+
+class _Rescaling:
+    """Applies gradients that were unscaled while they were accumulated."""
+
+    def __init__(self, optimizer: Any, moments_lsf: Any, lsf: Any) -> None:
+        self._optimizer = optimizer
+        self._moments_lsf = moments_lsf
+        self._lsf = lsf
+
+    def apply_gradients(self, grads_and_vars: Any, **options: Any) -> Any:
+        """Update the variables."""
+        scale = tf.identity(self._lsf)
+        pairs = [
+            (None if grad is None else _single(grad) * scale, variable)
+            for grad, variable in grads_and_vars
+        ]
+        return _apply(self._optimizer, self._moments_lsf, scale, pairs, **options)
+
+
+def _apply(
+    optimizer: Any, moments_lsf: Any, scale: Any, pairs: Any, **options: Any
+) -> Any:
+    optimizer.set_scales(scale, scale / tf.identity(moments_lsf))
+    applied = optimizer.apply_gradients(pairs, **options)
+    moments_lsf.assign(scale)
+    return applied
+
+
+def _single(value: Any) -> Any:
+    return tf.cast(value, tf.float32)
