@@ -79,12 +79,15 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     # Its strategies ask popdist for the processes, its test helpers read reports as
     # users do.
     "tensorflow_ipu": EVERYTHING | {"popdist", "pva"},
+    # More layers and optimisers for programs of tensorflow_ipu.
+    "ipu_tensorflow_addons": BASE | {"tensorflow_ipu"},
     "libpvti": BASE | {"popple.report"},
     "popart": frozenset(),
     "pva": frozenset({"popple.report"}),
 }
 
 TENSORFLOW_HOMES = (
+    "ipu_tensorflow_addons",
     "popple.capture.tensorflow",
     "popple.engine.tensorflow",
     "tensorflow_ipu",

@@ -34,9 +34,19 @@ from ._tensor_names import UPDATED
 from .enums import ConnectionType
 from .options import Options
 
-__all__ = ["Compilation", "Link", "tensor_names"]
+__all__ = ["Compilation", "Link", "checked_link", "tensor_names"]
 
 Link = OptimizerLink | NoOptimizer
+
+
+def checked_link(
+    optimizer: torch.optim.Optimizer | None, options: Options, training: bool
+) -> Link:
+    """The link to the optimiser of a model whose options can be followed."""
+    translate.check_supported(options, training)
+    link = NoOptimizer() if optimizer is None else OptimizerLink(optimizer, options)
+    translate.output_plan(options, training)  # refuses periods that do not fit
+    return link
 
 
 def tensor_names(step: CompiledStep, link: Link) -> list[str]:

@@ -2,32 +2,33 @@
 
 Life of one: wrapped --first call or compile()--> compiled and attached --detach-->
 detached --call or attach--> attached ... --destroy--> wrapped again.
+
+What traces, compiles and runs is imported with the first executor, not with poptorch.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from . import _translate as translate
 from . import profiling
 from ._args import ArgsParser, BoundArgs
-from ._compilation import Compilation
-from ._compiled_model import CompiledModel
 from ._device import Attachment, num_ipus
 from ._errors import Error, check
 from ._executor_services import ExecutorServices
 from ._logging import logger
-from ._modelling import ModelledCost
-from ._optim_link import NoOptimizer, OptimizerLink
 from ._printing import module_repr
-from ._replica_groups import GroupedParameter, ReplicaGrouping
 from ._wrapped import is_wrapped, linked_executor, unwrap, wrap
 from .enums import CommGroupType, ConnectionType, VariableRetrievalMode
 from .options import Options
+
+if TYPE_CHECKING:
+    from ._compiled_model import CompiledModel
+    from ._modelling import ModelledCost
+    from ._replica_groups import ReplicaGrouping
 
 __all__ = ["PoplarExecutor"]
 
@@ -52,9 +53,9 @@ class PoplarExecutor(ExecutorServices):
         optimizer: torch.optim.Optimizer | None = None,
         user_model: nn.Module | None = None,
     ) -> None:
-        translate.check_supported(options, training)
-        is_trained = optimizer is not None
-        self._link = OptimizerLink(optimizer, options) if is_trained else NoOptimizer()
+        from ._compilation import checked_link
+
+        self._link = checked_link(optimizer, options, training)
         self._model = model
         self._user_model = user_model if user_model is not None else model
         self._training = training
@@ -70,7 +71,6 @@ class PoplarExecutor(ExecutorServices):
         self._weights_version = 0
         self._synced_version = 0
         self._source: PoplarExecutor | None = None
-        translate.output_plan(options, training)  # refuses periods that do not fit
         if training:
             wrap(self._user_model, self)
         else:
@@ -97,6 +97,8 @@ class PoplarExecutor(ExecutorServices):
             raise AttributeError(name)
         found = getattr(self._user_model, name)
         if isinstance(found, nn.Parameter):
+            from ._replica_groups import GroupedParameter
+
             return GroupedParameter(found, partial(self._group_replicas, name))
         return found
 
@@ -109,6 +111,8 @@ class PoplarExecutor(ExecutorServices):
                 f"Replicas of {name} are grouped too late: the model is compiled. Call "
                 "replicaGrouping() before, or destroy() first."
             )
+        from ._replica_groups import ReplicaGrouping
+
         self._groupings.pop(name, None)
         if kind is not CommGroupType.All:
             replicas = self._options.replication_factor
@@ -150,6 +154,8 @@ class PoplarExecutor(ExecutorServices):
         return result
 
     def _compile(self, bound: BoundArgs) -> CompiledModel:
+        from ._compilation import Compilation
+
         if self._training and not is_wrapped(self._user_model):
             wrap(self._user_model, self)  # destroy() had unwrapped it
         self._link.name_parameters(self._user_model)

@@ -9,20 +9,17 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from popple.errors import suggest
 
 from ._args import BoundArgs
-from ._compilation import Link, tensor_names
-from ._compiled_model import CompiledModel
 from ._counters import CallTimes, Latency, PerfCounters
 from ._device import is_ipu_model
 from ._errors import Error, check
 from ._logging import logger
-from ._modelling import ModelledCost
 from ._saving import (
     Description,
     Exported,
@@ -33,6 +30,11 @@ from ._saving import (
     save_path,
 )
 from .options import Options
+
+if TYPE_CHECKING:
+    from ._compilation import Link
+    from ._compiled_model import CompiledModel
+    from ._modelling import ModelledCost
 
 __all__ = ["ExecutorServices"]
 
@@ -82,6 +84,8 @@ class ExecutorServices(ABC):
 
     def getTensorNames(self) -> list[str]:
         """Names of all tensors that can be anchored."""
+        from ._compilation import tensor_names
+
         check(self._compiled is not None, "The model must be compiled first.")
         return tensor_names(self._get_compiled().step, self._link)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch.fx import Node
 
-from popple.capture.torch import ATTRS, ActiveTrace
-
 from ._errors import Error, check
 from ._trace import find_trace
 from .enums import MultiConvPlanType
+
+if TYPE_CHECKING:
+    from popple.capture.torch import ActiveTrace
 
 __all__ = ["MultiConv"]
 
@@ -111,6 +112,8 @@ class MultiConv:
             self._plan(trace.nodes_after(before))
 
     def _plan(self, nodes: list[Node]) -> None:
+        from popple.capture.torch import ATTRS
+
         convolutions = [node for node in nodes if _is_convolution(node)]
         if not convolutions:
             raise Error(

@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from popple.capture.torch import HostFunction
-
 from ._errors import Error
 from ._ops_checks import check_tensor
 from ._ops_control import taken_branch
@@ -69,6 +67,8 @@ class CPU:
         self._remember(list(input), examples)
         checked = functools.partial(self._run, function, examples)
         types = tuple((example.shape, example.dtype) for example in examples)
+        from popple.capture.torch import HostFunction
+
         host = HostFunction(checked, self._ID, types)
         results = host.call(input, taken_branch())
         return results if isinstance(returned, (list, tuple)) else results[0]

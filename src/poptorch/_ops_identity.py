@@ -10,8 +10,6 @@ from typing import Any
 
 import torch
 
-from popple.capture.torch import mark
-
 from ._errors import Error, check
 from ._ops_checks import check_tensor
 from ._trace import isRunningOnIpu
@@ -26,7 +24,11 @@ __all__ = [
 
 
 def _marked(tensor: torch.Tensor, kind: str, value: str = "") -> torch.Tensor:
-    return mark(tensor, kind, value) if isRunningOnIpu() else tensor
+    if not isRunningOnIpu():
+        return tensor
+    from popple.capture.torch import mark
+
+    return mark(tensor, kind, value)
 
 
 def nop(tensor: torch.Tensor) -> torch.Tensor:

@@ -6,12 +6,10 @@ Marks in the graph say which; `check_overlap` looks at them once the model is tr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Node
-
-from popple.capture.torch import TracedStep, mark
 
 from ._errors import Error, check
 from ._strategies import PipelinedExecution, ShardedExecution
@@ -19,6 +17,9 @@ from ._structure import flatten_tensors, rebuild
 from ._trace import isRunningOnIpu
 from .enums import OutputMode, OverlapMode
 from .options import Options
+
+if TYPE_CHECKING:
+    from popple.capture.torch import TracedStep
 
 __all__ = ["check_overlap", "set_overlap_for_input", "set_overlap_for_output"]
 
@@ -54,6 +55,8 @@ def _marked(structure: Any, mode: OverlapMode, kind: str) -> Any:
         raise Error(f"There is no tensor to overlap in {type(structure).__name__}.")
     if not isRunningOnIpu():
         return structure
+    from popple.capture.torch import mark
+
     return rebuild(structure, [mark(tensor, kind, mode.value) for tensor in tensors])
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
-from popple.capture.torch import ActiveTrace, print_tensor
 from popple.tensor_text import FLOAT_FORMATS, TensorFormat
 
 from ._errors import Error
 from ._ops_checks import check_tensor
 from ._ops_control import taken_branch
 from ._trace import find_trace
+
+if TYPE_CHECKING:
+    from popple.capture.torch import ActiveTrace
 
 __all__ = ["ipu_print_tensor"]
 
@@ -58,6 +62,8 @@ def ipu_print_tensor(
         open_bracket[:1],
         close_bracket[:1],
     )
+    from popple.capture.torch import print_tensor
+
     name, gradient_name = _titles(trace, tensor, title)
     gradient_title = gradient_name if print_gradient else ""
     return print_tensor(tensor, name, gradient_title, form, taken_branch())

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-
-from popple.capture.torch import ActiveTrace, Tag
 
 from ._blocks import active_trace
 from ._errors import Error
 from ._strategies import _IExecutionStrategy
+
+if TYPE_CHECKING:
+    from popple.capture.torch import ActiveTrace, Tag
 
 __all__ = [
     "FIRST_PLACE",

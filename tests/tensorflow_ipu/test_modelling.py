@@ -193,7 +193,7 @@ def test_plans_follow_the_configuration() -> None:
 
 def test_a_keras_model_tells_what_it_costs() -> None:
     with ipu.ipu_strategy.IPUStrategy().scope():
-        layers = [tf.keras.layers.Dense(4, input_shape=(6,))]
+        layers = [tf.keras.layers.Dense(4, input_shape=(6,), name="only")]
         model = tf.keras.Sequential(layers)
         model.compile("sgd", "mse", steps_per_execution=4)
         model.fit(np.zeros((8, 6)), np.zeros((8, 4)), batch_size=2, verbose=0)
@@ -201,19 +201,34 @@ def test_a_keras_model_tells_what_it_costs() -> None:
     assert modelled.graph.execution.device_iterations == 4
     assert modelled.graph.execution.micro_batch == 2
     layers = {op.module for op in modelled.graph.ops if op.kind == "matmul"}
-    assert {layer.rpartition("/")[2] for layer in layers} == {"dense"}
+    assert {layer.rpartition("/")[2] for layer in layers} == {"only"}
 
 
-def test_a_session_reports_what_it_runs(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    ask_for_reports(monkeypatch, tmp_path)
+def run_session(num_runs: int = 1) -> None:
+    """Build a program of TensorFlow 1 and run it."""
     with tf.Graph().as_default():
         with tf.device("cpu"):
             x = tf.compat.v1.placeholder(tf.float32, (4, 4))
         with ipu.scopes.ipu_scope("/device:IPU:0"):
             result = ipu.ipu_compiler.compile(lambda x: tf.matmul(x, x), [x])
         with tf.compat.v1.Session() as session:
-            for _ in range(2):
+            for _ in range(num_runs):
                 session.run(result, {x: np.zeros((4, 4))})
+
+
+def test_a_session_reports_what_it_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ask_for_reports(monkeypatch, tmp_path)
+    run_session(num_runs=2)
     assert len(reports_in(tmp_path)) == 1
+
+
+def test_a_session_hands_over_one_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = 2
+    config.configure_ipu_system()
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(_modelling, "record", lambda *_, **given: seen.append(given))
+    run_session()
+    assert seen == [{"num_replicas": 2}]

@@ -11,9 +11,10 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from popple.errors import UsageError  # noqa: E402
 from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu import embedded_runtime, serving  # noqa: E402
+
+from popple.errors import UsageError  # noqa: E402
 
 compile_op = ipu.application_compile_op.experimental_application_compile_op
 VECTOR = tf.TensorSpec([2], tf.float32)
@@ -100,9 +101,7 @@ def written(tmp_path: Path, weight: Any, freeze: bool) -> str:
     outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
 
     def loop() -> Any:
-        return ipu.loops.repeat(
-            3, lambda x: outfeed.enqueue(weight * x), [], infeed
-        )
+        return ipu.loops.repeat(3, lambda x: outfeed.enqueue(weight * x), [], infeed)
 
     path = str(tmp_path / "program.poplar_exec")
     assert compile_op(loop, output_path=path, freeze_variables=freeze).numpy()

@@ -62,11 +62,9 @@ class Recorder:
                 handle = tf.compat.v1.placeholder(
                     tf.resource, [], f"{kind}_{len(known)}"
                 )
-            feed = Feed(
-                handle.op.name,
-                [tf.as_dtype(dtype).name for dtype in types],
-                [tf.TensorShape(shape).as_list() for shape in shapes],
-            )
+            sizes: list[Any] = [tf.TensorShape(shape).as_list() for shape in shapes]
+            names = [tf.as_dtype(dtype).name for dtype in types]
+            feed = Feed(handle.op.name, names, sizes)
             known[name] = (feed, handle)
         return known[name]
 

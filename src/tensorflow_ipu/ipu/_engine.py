@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from ._executable import PROGRAM, Executable, Value
@@ -119,7 +120,9 @@ class _Run:
     def call(self, tensors: Sequence[Any]) -> list[Any]:
         places = [place for element in self._elements for place in element]
         try:
-            self._session.run(self._put, dict(zip(places, tensors, strict=True)))
+            # Copies: the queue keeps them longer than the caller does.
+            fed = map(np.array, tensors)
+            self._session.run(self._put, dict(zip(places, fed, strict=True)))
             return self._session.run(self._taken)
         except tf.errors.OpError as error:
             raise self._error or error from None

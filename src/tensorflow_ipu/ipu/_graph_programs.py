@@ -22,6 +22,7 @@ from tensorflow.python.ops import variable_scope
 from popple.engine.tensorflow import Program
 
 from . import _asserts, _device, _programs
+from ._made_variables import MadeVariables
 
 _DISCARDED = "_popple_discarded"
 _PROGRAMS = "_popple_programs"
@@ -34,10 +35,10 @@ def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     # A program on no IPU is refused when it is built; here it has one replica.
     ordinal = _device.ordinal_of(device) if "IPU" in device else 0
     scope = variable_scope.get_variable_scope()
-    building = _Building(function, tensors, ordinal, device, scope)
+    building = _Building(function, tensors, ordinal, device, scope, MadeVariables())
     graph = ops.get_default_graph()
     num_before = len(graph.get_operations())
-    outputs, count = building.build(_programs.replicas_for(1, ordinal), reuse=None)
+    outputs, count = building.build(_programs.replicas_for(1, ordinal))
     if isinstance(graph, func_graph.FuncGraph):
         return outputs  # traced by a tf.function, which is run after configuration
     added = graph.get_operations()[num_before:]
@@ -45,7 +46,9 @@ def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
         _asserts.guard_graph(graph)
     held = _held_by_user(outputs)
     # Kept on the graph, to go with it.
-    built = _Built(building, held, count, added, _programs.declared_shards())
+    found = _programs.shards_of(_programs.with_called(added))
+    num_shards = max(found, _programs.declared_shards())
+    built = _Built(building, held, count, added, num_shards)
     setattr(graph, _PROGRAMS, [*getattr(graph, _PROGRAMS, ()), built])
     return held
 
@@ -71,22 +74,23 @@ class _Building:
     ordinal: int
     device: str
     scope: Any
+    variables: MadeVariables
 
-    def build(self, count: int, reuse: Any) -> tuple[Any, int]:
+    def build(self, count: int) -> tuple[Any, int]:
         """Outputs, and the replicas it was built for: sharding may leave fewer."""
         if count == 1:
-            with self._variables(reuse):
+            with self.variables.scope(self.scope):
                 return self.function(*self.inputs), 1
-        return self._build_replicated(count, reuse)
+        return self._build_replicated(count)
 
-    def _build_replicated(self, count: int, reuse: Any) -> tuple[Any, int]:
+    def _build_replicated(self, count: int) -> tuple[Any, int]:
         # Functions have one name space for all graphs.
         name = f"ipu_program_{ops.uid()}"
         returned: list[Any] = []
 
         def traced(*given: Any) -> Any:
             # Functions do not inherit the device they are traced under.
-            with self._variables(reuse), tf.device(self.device):
+            with self.variables.scope(self.scope), tf.device(self.device):
                 outputs = self.function(*given)
             returned.append(outputs)
             if not isinstance(outputs, tf.Operation):
@@ -104,24 +108,19 @@ class _Building:
                 )
         except _programs.AnotherCountError:
             declared = _programs.declared_shards()
-            return self.build(_programs.replicas_for(declared, self.ordinal), reuse)
-        _programs.declare_shards(_programs.shards_of(graph))
+            return self.build(_programs.replicas_for(declared, self.ordinal))
+        operations = _programs.operations_of(graph)
+        _programs.declare_shards(_programs.shards_of(operations))
         needed = _programs.replicas_of(graph, self.ordinal)
         if needed != count:
-            # Once more, with the variables that exist now.
             setattr(graph, _DISCARDED, True)
-            return self._build_replicated(needed, tf.compat.v1.AUTO_REUSE)
+            return self.build(needed)
         function = atomic_function.from_func_graph(name, graph, {})
         program = Program(function, graph.external_captures, count)
         outputs = program.call(tf.nest.flatten(list(self.inputs)))
         if isinstance(returned[-1], tf.Operation):
             return outputs[0].op, count
         return tf.nest.pack_sequence_as(graph.structured_outputs, outputs), count
-
-    def _variables(self, reuse: Any) -> Any:
-        return variable_scope.variable_scope(
-            self.scope, auxiliary_name_scope=False, reuse=reuse
-        )
 
 
 @dataclass
@@ -144,9 +143,7 @@ class _Built:
         for op in self.added:
             setattr(op, _DISCARDED, True)
         with tf.device(self.building.device), _programs.program_scope():
-            outputs, self.count = self.building.build(
-                wanted, reuse=tf.compat.v1.AUTO_REUSE
-            )
+            outputs, self.count = self.building.build(wanted)
         self.added = graph.get_operations()[num_before:]
         _tie(self.held, outputs)
 

@@ -30,7 +30,10 @@ _BATCH_SIZE = "batch_size"
 class Program(Protocol):
     """A model in loops on the device, and what the host makes of it."""
 
-    hooks: Sequence[Any]
+    @property
+    def hooks(self) -> Sequence[Any]:
+        """The model's own hooks, once it is built."""
+        ...
 
     def run(self) -> Any:
         """Build the loop that is compiled."""
@@ -134,8 +137,7 @@ class IPUEstimatorBase(estimator.Estimator):
     def _dataset(self, input_fn: Callable[..., Any], mode: str) -> Any:
         if mode in self._batch_sizes and "params" not in specs.argument_names(input_fn):
             raise ValueError(
-                "input_fn must have params argument to receive"
-                f" params['{_BATCH_SIZE}']"
+                f"input_fn must have params argument to receive params['{_BATCH_SIZE}']"
             )
         with tf.device(HOST):
             dataset = specs.call_with(input_fn, self._arguments(mode))

@@ -133,7 +133,9 @@ class Loops:
         """The model for one element of the data set."""
         features = kwargs or args[0]
         has_labels = len(args) == 2 and self._mode != ModeKeys.PREDICT
-        return self._call_model_fn(features, args[1] if has_labels else None, self._mode)
+        return self._call_model_fn(
+            features, args[1] if has_labels else None, self._mode
+        )
 
 
 def _operations_in_scope() -> Iterator[Any]:
@@ -143,7 +145,7 @@ def _operations_in_scope() -> Iterator[Any]:
 
 
 def _check_global_step_is_kept(operations: Sequence[Any]) -> None:
-    step = training_util.get_global_step(_outermost(ops.get_default_graph()))
+    step: Any = training_util.get_global_step(_outermost(ops.get_default_graph()))
     for op in operations:
         if op.type == "AssignAddVariableOp" and _handle(op.inputs[0]) is step.handle:
             raise ValueError(

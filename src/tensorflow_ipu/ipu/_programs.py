@@ -10,9 +10,10 @@ of `_graph_programs`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -96,10 +97,20 @@ def replicas_for(num_shards: int, ordinal: int) -> int:
     return max(_device.num_ipus(ordinal) // per_replica, 1)
 
 
-def shards_of(graph: Any) -> int:
-    """The IPUs that the operations of a graph are spread over, its functions too."""
-    shards = [sharding.get_sharding(op) or [0] for op in operations_of(graph)]
+def shards_of(operations: Iterable[Any]) -> int:
+    """The IPUs that operations are spread over."""
+    shards = [sharding.get_sharding(op) or [0] for op in operations]
     return max((max(shard) for shard in shards), default=0) + 1
+
+
+def with_called(operations: Iterable[Any]) -> Iterator[Any]:
+    """Operations and those of the functions that they call."""
+    for op in operations:
+        yield op
+        for attribute in op.node_def.attr.values():
+            function = op.graph._functions.get(attribute.func.name)
+            if function is not None:
+                yield from with_called(function.graph.get_operations())
 
 
 def operations_of(graph: Any) -> Iterator[Any]:
@@ -165,6 +176,36 @@ def run_function(
         if count == 1:
             return _run_alone(function, args, kwargs, ordinal)
         return _run_replicated(function, args, kwargs, ordinal, count)
+
+
+def prepare(
+    function: Any, args: Sequence[Any], ordinal: int, num_shards: int
+) -> Callable[[Sequence[Any]], Any]:
+    """Trace a `tf.function` for these arguments; what runs it on such tensors.
+
+    For programs that run often: their arguments are looked at only once. `num_shards`
+    are the IPUs that one replica spans.
+    """
+    _device.attach(ordinal)
+    count = replicas_for(num_shards, ordinal)
+    with program_scope(), assuming(count, ordinal):
+        concrete, _ = _traced(function, args, {})
+    asserts = _TRACES.asserts(concrete)
+    name, graph = concrete.graph.name, concrete.graph
+    _modelling.record(name, graph, num_replicas=count, ordinal=ordinal)
+    if count > 1:
+        program = _TRACES.program(concrete, count)
+        pack = concrete.function_type.pack_output
+        return lambda tensors: pack(program.call(tensors))
+
+    def run(tensors: Sequence[Any]) -> Any:
+        return concrete._call_flat(list(tensors), concrete.captured_inputs)
+
+    if not asserts:
+        return run
+    return lambda tensors: _asserts.run_function(
+        functools.partial(run, tensors), graph.variables
+    )
 
 
 def _run_replicated(
@@ -233,5 +274,5 @@ def _check_types(concrete: Any) -> None:
 
 def replicas_of(graph: Any, ordinal: int) -> int:
     """How many replicas of the program traced into `graph` the device holds."""
-    num_shards = max(shards_of(graph), _COMPILING.num_shards)
+    num_shards = max(shards_of(operations_of(graph)), _COMPILING.num_shards)
     return replicas_for(num_shards, ordinal)

@@ -52,7 +52,7 @@ class Export:
 
     def write(self, folder: str) -> Any:
         """Write the SavedModel; the function in it, loaded again."""
-        holder = tf.Module()
+        holder: Any = tf.Module()
         signature = list(self.steps[0].signature)
         serve = tf.function(self._serve, input_signature=signature)
         concrete = serve.get_concrete_function()
@@ -192,7 +192,7 @@ def check_dataset(dataset: Any, signature: Any, name: str) -> None:
         )
 
 
-def _own_signature(name: str, function: Callable[..., Any]) -> Any:
+def _own_signature(name: str, function: Any) -> Any:
     if not isinstance(function, _FUNCTION):
         raise ValueError(
             f"`input_signature` deduction from given `{name}` is not possible. Please"

@@ -128,5 +128,6 @@ def _check_loops(config: Any) -> None:
     iterations = config.ipu_run_config.iterations_per_loop
     if iterations > 1 and (config.train_distribute or config.eval_distribute):
         raise NotImplementedError(
-            f"iterations_per_loop > 1 (got {iterations}) not supported with distribution"
+            f"iterations_per_loop > 1 (got {iterations}) not supported with"
+            " distribution"
         )

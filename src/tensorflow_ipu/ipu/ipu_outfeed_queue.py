@@ -106,12 +106,15 @@ class IPUOutfeedQueue(collections.abc.Iterable):
 
     def enqueue(self, tensors: Any) -> Any:
         """Hand a tensor, or a structure of tensors, to the host; the operation."""
+        recorder = _application.recorder()
+        if recorder is not None:
+            return recorder.enqueue(self._feed_name, _as_tensors(tensors))
         if self.enqueued:
             raise ValueError(
                 "An outfeed can only be enqueued once. Enqueue a tuple of everything,"
                 " or use a queue for each."
             )
-        flat = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(tensors)]
+        flat = _as_tensors(tensors)
         self._structure = tf.nest.map_structure(lambda _: None, tensors)
         self._enqueuing_thread = threading.get_ident()
         self._enqueuing_graph = ops.get_default_graph()
@@ -125,9 +128,6 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             _feeds.check_sizes("outfeed", shapes)
         except tf.errors.InvalidArgumentError as error:
             return _errors.failing(tf.errors.InvalidArgumentError, error.message)
-        recorder = _application.recorder()
-        if recorder is not None:
-            return recorder.enqueue(self._feed_name, flat)
         kind = ([tensor.dtype for tensor in flat], shapes, num_replicas())
         buffers = self._buffers_of(kind)
         if _synthetic.outfeeds():
@@ -194,11 +194,16 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         size = buffers.size()
         if self._outfeed_all:
             return buffers.take(size)
+        why = (
+            # The phrase, misspelt, is what programs look for.
+            "when using synthethic data. This is not supported."
+            if _synthetic.outfeeds()
+            else "to which nothing was added since it was last read. Run the program."
+        )
         checked = _errors.failing_if(
             tf.equal(size, 0),
             tf.errors.FailedPreconditionError,
-            "Trying to get the last value from an outfeed queue, but nothing was"
-            " enqueued since it was last read. Run the program first.",
+            f"Trying to get the last value from an outfeed queue {why}",
         )
         return [tensor[-1] for tensor in buffers.take(size + checked)]
 
@@ -270,6 +275,10 @@ def _of_any_shape(tensor: Any) -> Any:
     """The tensor, able to become one of another shape: replicas add a dimension."""
     unknown = tf.TensorShape(None)
     return tf.identity(tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=unknown))
+
+
+def _as_tensors(values: Any) -> list[Any]:
+    return [tf.convert_to_tensor(value) for value in tf.nest.flatten(values)]
 
 
 def _as_list(values: Any) -> list[Any]:

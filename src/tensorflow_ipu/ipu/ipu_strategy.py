@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -110,12 +111,24 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
         ordinal = self._container_strategy()._device_ordinal
-        context = distribute_lib.ReplicaContext(
-            self._container_strategy(), replica_id_in_sync_group=0
-        )
-        owner = self._container_strategy()
-        with context, tf.device(self._ipu_device), _modelling.owned_by(owner):
+        with self._replica():
             return _programs.run_function(fn, args, kwargs, ordinal)
+
+    def _prepare(
+        self, fn: Callable[..., Any], args: Sequence[Any], num_shards: int
+    ) -> Callable[[Sequence[Any]], Any]:
+        """Trace `fn` for `args`; what runs it, again and again, on such tensors."""
+        ordinal = self._container_strategy()._device_ordinal
+        with self._replica():
+            return _programs.prepare(fn, args, ordinal, num_shards)
+
+    @contextlib.contextmanager
+    def _replica(self) -> Iterator[None]:
+        """What is traced inside is a program of this strategy."""
+        owner = self._container_strategy()
+        context = distribute_lib.ReplicaContext(owner, replica_id_in_sync_group=0)
+        with context, tf.device(self._ipu_device), _modelling.owned_by(owner):
+            yield
 
     def _reduce_to(
         self, reduce_op: Any, value: Any, destinations: Any, options: Any

@@ -1,8 +1,8 @@
 """Exports models for serving, as SavedModels.
 
 The signature of what is exported takes one batch and gives its results. On the device a
-server keeps a loop of `iterations` steps busy; that, and where stages are placed, has no
-influence on results.
+server keeps a loop of `iterations` steps busy; that, and where stages are placed, has
+no influence on results.
 """
 
 from __future__ import annotations
@@ -152,9 +152,7 @@ def _steps(
         if function is not None:
             described = dataset if name == first[0] else None
             fixed = inputs if name == predict[0] else ()
-            steps.append(
-                _serving.step_of(name, function, signature, described, fixed)
-            )
+            steps.append(_serving.step_of(name, function, signature, described, fixed))
     return steps
 
 

@@ -161,7 +161,7 @@ def test_an_update_in_a_branch_belongs_to_the_update() -> None:
     def step(x: Any) -> None:
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(tf.tanh(x * weight))
-        gradient = tape.gradient(loss, weight)
+        gradient: Any = tape.gradient(loss, weight)
         if tf.reduce_all(tf.math.is_finite(gradient)):
             optimizer.apply_gradients([(gradient * 0.5, weight)])
 

@@ -24,8 +24,7 @@ from popple.capture.tensorflow.known import Known, Resource
 from popple.capture.tensorflow.tags import Tag
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.errors import CaptureError
-from popple.graph import Attr, Op, TensorType
-
+from popple.graph import Attr, Op, Phase, TensorType
 
 _STATIC = "Give static shapes: for data sets, batch(..., drop_remainder=True)."
 
@@ -105,7 +104,7 @@ class OpContext:
         known = self.inputs[index]
         if isinstance(known, np.ndarray):
             return tensor_type(known.dtype, known.shape)
-        return self.type_of(self.name(index))
+        return self.type_of(known if isinstance(known, str) else self.name(index))
 
     def handle_type(self, index: int) -> TensorType:
         """The type of the variable that an input is the handle of."""
@@ -216,8 +215,8 @@ class OpContext:
             kind=kind,
             inputs=tuple(inputs),
             outputs=(),
-            attrs={**tag.attrs, **attrs},
-            phase=tag.phase,
+            attrs=dict(attrs),
+            phase=tag.phase or Phase.FORWARD,
             module=tag.module,
             line=tag.line,
         )

@@ -14,8 +14,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.framework import Operation, Tensor, static_shape
+from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.types import tensor_type
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
 from popple.graph import Attr, TensorType, get_op
@@ -48,22 +51,23 @@ def walk_region(
     context = _context(walker, ops, found, around)
     types = [_type_of(context, tensor) for tensor in results]
     if kind == ACCUMULATE:
-        made = [_find_of_type(context, types[0])]
+        made: Sequence[Known] = [_find_of_type(context, types[0])]
     elif kind == EXCHANGE:
         made = [_exchange(context, types[0], walker.replicas)]
     else:
-        made = context.emit(kind, context.names(), types, attrs=attrs)
+        names = [known for known in context.inputs if isinstance(known, str)]
+        made = context.emit(kind, names, types, attrs=attrs)
     found.update(zip(map(id, results), made, strict=True))
 
 
-def _find_of_type(context: OpContext, wanted: TensorType) -> str:
+def _find_of_type(context: OpContext, wanted: TensorType) -> Known:
     """What enters a region and has the type of what leaves it."""
-    names = context.names()
-    return next(name for name in names if context.type_of(name) == wanted)
+    places = range(len(context.inputs))
+    return next(context.inputs[i] for i in places if context.input_type(i) == wanted)
 
 
 def _exchange(context: OpContext, received: TensorType, replicas: int) -> str:
-    sent = context.names()[0]
+    sent = context.name_of(context.inputs[0], f"{context.tag.name}.sent")
     kind = exchange_kind(context.type_of(sent), received)
     return context.emit_one(kind, [sent], received, attrs={"replicas": replicas})
 
@@ -96,11 +100,13 @@ def _leaving(ops: Sequence[Operation]) -> list[Tensor]:
 def _context(
     walker: Walker, ops: Sequence[Operation], found: Environment, around: Surroundings
 ) -> OpContext:
-    """The last op, with all that enters the region and is not known when compiling."""
+    """The last op, with all numbers that enter the region, those computed first."""
     inside = set(ops)
     tensors = [t for op in ops for t in op.inputs if t.op not in inside]
     known = [walker.find(tensor, found) for tensor in tensors]
-    inputs = tuple(dict.fromkeys(each for each in known if isinstance(each, str)))
+    computed = dict.fromkeys(each for each in known if isinstance(each, str))
+    constants = [each for each in known if isinstance(each, np.ndarray)]
+    inputs = (*computed, *constants)
     tag = walker.tag(ops[-1], around)
     tag = replace(tag, phase=tag.phase or walker.phase_behind(ops[-1], inputs))
     return OpContext(walker.builder, walker.effects, ops[-1], tag, inputs)

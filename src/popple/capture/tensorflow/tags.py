@@ -13,7 +13,6 @@ import dataclasses
 import os
 import re
 import sysconfig
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from popple.capture.tensorflow.framework import (
     sharded_chip,
     user_frames,
 )
-from popple.graph import Attr, Phase
+from popple.graph import Phase
 
 STAGE = "_ipu_stage"
 LAYER = "_ipu_layer"
@@ -62,13 +61,12 @@ class Tag:
     """
 
     name: str
-    phase: Any = None
+    phase: Phase | None = None
     mark: Mark = dataclasses.field(default_factory=Mark)
     module: str = ""
     line: str = ""
     accumulation: int = 1
     schedule: int | None = None
-    attrs: Mapping[str, Attr] = dataclasses.field(default_factory=dict[str, Attr])
 
 
 class Tagger:
@@ -78,9 +76,16 @@ class Tagger:
         self._forward: dict[str, Tag] = {}
         self._scopes: dict[str, Tag] = {}
         self._lines: dict[tuple[tuple[str, int], ...], str] = {}
+        self._made: dict[tuple[Operation, str, Phase | None], Tag] = {}
 
     def tag(self, op: Operation, scope: str, phase: Phase | None) -> Tag:
         """The tag of an op inside calls named `scope`, which say `phase`."""
+        key = (op, scope, phase)
+        if key not in self._made:  # loops come by more than once
+            self._made[key] = self._make(op, scope, phase)
+        return self._made[key]
+
+    def _make(self, op: Operation, scope: str, phase: Phase | None) -> Tag:
         name = full_name(scope, op.name)
         found = Tag(name, phase, Mark(), name.rpartition("/")[0], self._line(op))
         found = _with_attrs(found, op.node_def.attr)
@@ -118,6 +123,7 @@ class Tagger:
 
 
 def either(mark: Mark, other: Mark) -> Mark:
+    """What a mark says, and where it says nothing, what the other one does."""
     return Mark(
         other.stage if mark.stage is None else mark.stage,
         other.chip if mark.chip is None else mark.chip,

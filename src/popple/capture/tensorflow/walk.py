@@ -110,6 +110,7 @@ class Walker:
     notes: list[str] = field(default_factory=list[str])
     trips: tuple[int, ...] = ()
     _nest: list[int] = field(default_factory=list[int])
+    _constants: dict[Operation, Known] = field(default_factory=dict[Any, Known])
 
     def enter_loop(self, num_trips: int) -> None:
         """The program's own loop begins."""
@@ -164,8 +165,7 @@ class Walker:
         self, op: Operation, inputs: tuple[Known, ...], around: Surroundings
     ) -> Sequence[Known]:
         if op.type == "Const":
-            numeric = is_on_machine(op.outputs[0].dtype)
-            return [constant_array(op) if numeric else None]
+            return [self._constant(op)]
         if (control := self.control.get(op.type)) is not None:
             return control(self, Call(op, inputs, around))
         if (folded := fold(op, inputs)) is not None:
@@ -175,6 +175,13 @@ class Walker:
             tag = replace(tag, phase=self.phase_behind(op, inputs))
         context = OpContext(self.builder, self.effects, op, tag, inputs)
         return find_rule(op.type)(context)
+
+    def _constant(self, op: Operation) -> Known:
+        """The value of a constant, the same array however often it is come by."""
+        if op not in self._constants:
+            is_numeric = is_on_machine(op.outputs[0].dtype)
+            self._constants[op] = constant_array(op) if is_numeric else None
+        return self._constants[op]
 
     def tag(self, op: Operation, around: Surroundings) -> Tag:
         """The tag of an op in these surroundings."""

@@ -125,7 +125,9 @@ def checked_hooks(hooks: Sequence[Any] | None) -> tuple[Any, ...]:
     """Session hooks, as a tuple."""
     for hook in hooks or ():
         if not isinstance(hook, tf.compat.v1.train.SessionRunHook):
-            raise TypeError(f"All hooks must be SessionRunHook instances, given: {hook}")
+            raise TypeError(
+                f"All hooks must be SessionRunHook instances, given: {hook}"
+            )
     return tuple(hooks or ())
 
 

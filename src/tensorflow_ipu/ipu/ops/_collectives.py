@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from popple.engine.tensorflow import collectives
 
+from .. import _errors
 from ._tensors import Gradient, Tensor
 
 Combine = Callable[[list[Tensor]], list[Tensor]]
@@ -22,18 +23,35 @@ def in_groups(combine: Combine, group_size: int | None) -> Combine:
     """`combine` for every group of `group_size` neighbouring replicas."""
 
     def combine_all(tensors: list[Tensor]) -> list[Tensor]:
-        size = len(tensors) if group_size is None else group_size
+        size = group_size or len(tensors)
+        if len(tensors) == 1 and size > 1:
+            return [_not_replicated(tensors[0], combine, size)]
         if len(tensors) % size:
-            raise tf.errors.InvalidArgumentError(
-                None,
-                None,
-                f"The replica group size (got {size}) does not evenly divide the "
-                f"total number of replicas (got {len(tensors)})",
-            )
+            raise _errors.error(_REFUSED, _does_not_divide(size, len(tensors)))
         starts = range(0, len(tensors), size)
         return [r for start in starts for r in combine(tensors[start : start + size])]
 
     return combine_all
+
+
+def _not_replicated(tensor: Tensor, combine: Combine, size: int) -> Tensor:
+    """A result of the right shape that fails when it runs.
+
+    A graph may be built before the device has the replicas; it is built again then.
+    """
+    refused = _errors.failing(_REFUSED, _does_not_divide(size, 1))
+    with tf.control_dependencies([refused]):
+        return tf.identity(combine([tensor] * size)[0])
+
+
+_REFUSED = tf.errors.InvalidArgumentError
+
+
+def _does_not_divide(size: int, num_replicas: int) -> str:
+    return (
+        f"The replica group size (got {size}) does not evenly divide the total number "
+        f"of replicas (got {num_replicas})"
+    )
 
 
 def exchange(
@@ -62,8 +80,9 @@ def add(tensors: list[Tensor]) -> Tensor:
 
 
 def mean(tensors: list[Tensor]) -> Tensor:
-    """The mean, divided in the tensors' own precision."""
-    return add(tensors) / tf.cast(len(tensors), tensors[0].dtype)
+    """The mean; parts are divided before they are added, lest the sum overflow."""
+    number = tf.cast(len(tensors), tensors[0].dtype)
+    return add([tensor / number for tensor in tensors])
 
 
 def _pairwise(

@@ -263,10 +263,8 @@ def run_stages(settings: Settings, inputs: list[Any]) -> Any:
     outputs: Any = args
     for number, stage in enumerate(settings.stages):
         device = settings.device_mapping[number]
-        with (
-            tf.name_scope(f"{settings.name}_stage_{number}"),
-            graph_attributes(_ipu_stage=number, _ipu_schedule=int(settings.schedule)),
-        ):
+        # No name scope: it would change the names of variables that the stage makes.
+        with graph_attributes(_ipu_stage=number, _ipu_schedule=int(settings.schedule)):
             outputs = _run_stage(stage, device, as_list(outputs), kwargs)
         kwargs = {}
     return outputs

@@ -154,13 +154,13 @@ def _check(
             )
 
 
-def _on_host(
-    function: Any, tensors: Sequence[Any], types: Sequence[Any]
-) -> list[Any]:
+def _on_host(function: Any, tensors: Sequence[Any], types: Sequence[Any]) -> list[Any]:
     """What a function of arrays gives, now or when the graph runs."""
     if tf.executing_eagerly():
         found = function(*(np.asarray(tensor) for tensor in tensors))
-        return [tf.constant(value, kind) for value, kind in zip(found, types, strict=True)]
+        return [
+            tf.constant(value, kind) for value, kind in zip(found, types, strict=True)
+        ]
     with tf.device("/device:CPU:0"):
         found = tf.numpy_function(function, list(tensors), list(types))
     return list(found) if isinstance(found, list | tuple) else [found]

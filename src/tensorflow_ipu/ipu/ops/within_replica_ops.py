@@ -31,13 +31,15 @@ def all_reduce(input_shards: list[Tensor], op: str) -> list[Tensor]:
 def reduce_scatter(input_shards: list[Tensor], op: str) -> list[Tensor]:
     """The elementwise reduction of all shards' vectors, a piece of it on each shard.
 
-    Vectors are filled up with zeros to a multiple of the number of shards.
+    Pieces have one element more or less; shorter ones are filled up with zeros.
     """
     shards = _checked(input_shards)
     vectors = _equal_vectors(shards)
     total = reduction(op)(vectors)
-    missing = -total.shape[0] % len(vectors)
-    return tf.split(tf.pad(total, [[0, missing]]), len(vectors))
+    length, num_shards = total.shape[0], len(vectors)
+    sizes = [(length + num_shards - 1 - i) // num_shards for i in range(num_shards)]
+    pieces = tf.split(total, sizes)
+    return [tf.pad(p, [[0, sizes[0] - p.shape[0]]]) for p in pieces]
 
 
 def all_gather(input_shards: list[Tensor], axis: int = 0) -> list[Tensor]:

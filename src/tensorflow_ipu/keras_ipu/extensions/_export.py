@@ -67,8 +67,8 @@ def input_signature(model: Any, batch_size: int | None) -> list[tf.TensorSpec]:
             shape[0] = batch_size
         if None in shape:
             raise ValueError(
-                "Not all dimensions of inputs can be determined. Give the inputs of the "
-                "model a batch size, or `batch_size` when it is exported."
+                "Not all dimensions of inputs can be determined. Give the inputs of "
+                "the model a batch size, or `batch_size` when it is exported."
             )
         specs.append(tf.TensorSpec(shape, spec.dtype, spec.name))
     return specs

@@ -49,6 +49,7 @@ class EpochRunner:
         self._run = model._run_for(mode, handler, self._asynchronous)
         self._outfeed = model._outfeed_for(mode) if self._run.streams else None
         self._program = model._program_for(self._run, self._outfeed)
+        self._prepared: Callable[[list[Any]], Any] | None = None
         self._starts = True
 
     def run(self) -> Iterator[Any]:
@@ -81,11 +82,14 @@ class EpochRunner:
             yield results
 
     def _execute(self) -> Any:
-        arguments = [self._infeed]
+        tensors = []
         if self._run.num_replicas > 1:
-            arguments.append(tf.constant(self._starts))
+            tensors.append(tf.constant(self._starts))
             self._starts = False
-        return self._model._ipu_run(self._program, arguments)
+        if self._prepared is None:
+            arguments = [self._infeed, *tensors]
+            self._prepared = self._model._prepared(self._program, arguments)
+        return self._prepared(tensors)
 
     def _start_thread(self) -> PollingThread:
         predicts = self._run.mode is Mode.PREDICT

@@ -193,9 +193,11 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         kwargs = self._ipu_options.outfeed_kwargs
         return self._outfeed_manager.get_outfeed(mode, kwargs)
 
-    def _ipu_run(self: Any, program: Any, arguments: list[Any]) -> Any:
+    def _prepared(self: Any, program: Any, arguments: list[Any]) -> Any:
+        """What runs a program, traced for these arguments, on other tensors."""
+        extended = self.distribute_strategy.extended
         with _modelling.owned_by(self):
-            return self.distribute_strategy.run(program, args=arguments)
+            return extended._prepare(program, arguments, self._get_shard_count())
 
     def __popple__(self) -> Any:
         """The model of the program that ran last, for `popple.modelled`."""

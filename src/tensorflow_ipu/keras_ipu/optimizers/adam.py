@@ -10,6 +10,7 @@ from tf_keras.src.optimizers.legacy import adam
 from .parameter_unscaling_optimizer import (
     _ParameterUnscalingALSOptimizer,
     _ParameterUnscalingOptimizer,
+    with_scaling_arguments,
 )
 
 __all__ = ["ALSOptimizerAdam"]
@@ -37,6 +38,7 @@ class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
 
     _INNER_SETTINGS = ("learning_rate", "beta_1", "beta_2", "epsilon")
 
+    @with_scaling_arguments
     def __init__(
         self,
         learning_rate: Any = 0.001,

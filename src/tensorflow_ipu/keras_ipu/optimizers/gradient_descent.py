@@ -10,6 +10,7 @@ from tf_keras.src.optimizers.legacy import gradient_descent
 from .parameter_unscaling_optimizer import (
     _ParameterUnscalingALSOptimizer,
     _ParameterUnscalingOptimizer,
+    with_scaling_arguments,
 )
 
 __all__ = ["ALSOptimizerSGD"]
@@ -35,6 +36,7 @@ class ALSOptimizerSGD(_ParameterUnscalingALSOptimizer):
 
     _INNER_SETTINGS = ("learning_rate", "momentum")
 
+    @with_scaling_arguments
     def __init__(
         self,
         learning_rate: Any = 0.01,

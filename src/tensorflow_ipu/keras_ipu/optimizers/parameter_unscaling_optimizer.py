@@ -7,6 +7,9 @@ changes, and the factor is divided out only in single precision, in the update i
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -14,7 +17,11 @@ from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
 
 from .als_optimizer import ALSOptimizer
 
-__all__ = ["_ParameterUnscalingALSOptimizer", "_ParameterUnscalingOptimizer"]
+__all__ = [
+    "_ParameterUnscalingALSOptimizer",
+    "_ParameterUnscalingOptimizer",
+    "with_scaling_arguments",
+]
 
 
 class _ParameterUnscalingOptimizer(OptimizerV2):
@@ -93,6 +100,23 @@ class _ParameterUnscalingALSOptimizer(ALSOptimizer):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
         """The optimiser that a configuration describes."""
         return cls(**config)
+
+
+def with_scaling_arguments(init: Callable[..., None]) -> Callable[..., None]:
+    """Let a constructor with `name` and `**settings` take all of the scaling's settings.
+
+    They have their place, in order, between its own arguments and the name.
+    """
+    *own, name, _ = inspect.signature(init).parameters.values()
+    _, _, *settings, _ = inspect.signature(ALSOptimizer.__init__).parameters.values()
+    signature = inspect.Signature([*own, *settings, name])
+
+    @functools.wraps(init)
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        init(**signature.bind(*args, **kwargs).arguments)
+
+    __init__.__signature__ = signature
+    return __init__
 
 
 class _Rescaling:

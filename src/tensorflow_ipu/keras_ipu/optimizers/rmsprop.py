@@ -10,6 +10,7 @@ from tf_keras.src.optimizers.legacy import rmsprop
 from .parameter_unscaling_optimizer import (
     _ParameterUnscalingALSOptimizer,
     _ParameterUnscalingOptimizer,
+    with_scaling_arguments,
 )
 
 __all__ = ["ALSOptimizerRMSProp"]
@@ -43,6 +44,7 @@ class ALSOptimizerRMSProp(_ParameterUnscalingALSOptimizer):
 
     _INNER_SETTINGS = ("learning_rate", "rho", "momentum", "epsilon", "centered")
 
+    @with_scaling_arguments
     def __init__(
         self,
         learning_rate: Any = 0.001,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-pytest.importorskip("tensorflow")
+tf: Any = pytest.importorskip("tensorflow")
 
-import tensorflow as tf
-
-from popple.graph import Op
-from tests.capture.tensorflow.tracing import (
+from popple.graph import Op  # noqa: E402
+from tests.capture.tensorflow.tracing import (  # noqa: E402
     graph_of,
     kinds,
     lower,
@@ -19,7 +19,7 @@ from tests.capture.tensorflow.tracing import (
 )
 
 
-def conv_of(stride: int, padding: object, size: int = 3) -> Op:
+def conv_of(stride: int, padding: Any, size: int = 3) -> Op:
     graph = graph_of(
         lambda x, k: tf.nn.conv2d(x, k, stride, padding),
         spec(2, 8, 8, 4),
@@ -87,7 +87,7 @@ def test_depthwise_convolutions_have_a_group_for_every_channel() -> None:
 
 
 def test_gradients_have_the_shapes_of_field_and_kernel() -> None:
-    def step(x: object, k: object) -> object:
+    def step(x: Any, k: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch((x, k))
             y = tf.nn.conv2d(x, k, 2, "SAME")
@@ -103,7 +103,7 @@ def test_gradients_have_the_shapes_of_field_and_kernel() -> None:
 
 
 def test_depthwise_gradients_have_the_shapes_of_field_and_kernel() -> None:
-    def step(x: object, k: object) -> object:
+    def step(x: Any, k: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch((x, k))
             y = tf.nn.depthwise_conv2d(x, k, (1, 1, 1, 1), "SAME")
@@ -127,7 +127,7 @@ def test_a_transposed_convolution_is_an_input_gradient() -> None:
 
 
 def test_layers_behind_one_another_see_no_permutation() -> None:
-    def network(x: object, k: object, b: object) -> object:
+    def network(x: Any, k: Any, b: Any) -> Any:
         y = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, k, 1, "SAME"), b))
         y = tf.nn.max_pool2d(y, 2, 2, "VALID")
         return tf.reduce_mean(tf.nn.conv2d(y, k, 1, "SAME"), (1, 2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,7 @@ def test_arithmetic_of_constants_is_done_when_compiling() -> None:
 
 
 def test_element_wise_ops_look_through_permutations() -> None:
-    def function(x: object, y: object) -> object:
+    def function(x: Any, y: Any) -> Any:
         return tf.transpose(tf.transpose(x) * y + 1.0)
 
     graph = graph_of(function, spec(4, 6), spec(6, 4))
@@ -71,5 +73,5 @@ def test_smaller_operands_are_aligned_with_what_permutations_look_at() -> None:
         ("x", False),
     ],
 )
-def test_numbers(known: object, expected: bool) -> None:
+def test_numbers(known: Any, expected: bool) -> None:
     assert is_number(known) is expected

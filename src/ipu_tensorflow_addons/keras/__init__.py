@@ -1,0 +1,5 @@
+"""Keras layers and optimisers for the IPU."""
+
+from . import layers, optimizers
+
+__all__ = ["layers", "optimizers"]

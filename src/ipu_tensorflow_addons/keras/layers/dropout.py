@@ -1,0 +1,61 @@
+"""Dropout with the random numbers of the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow import keras
+from tensorflow.python.ipu.ops import rand_ops
+
+from .ipu_layer import IPULayer
+
+
+class Dropout(IPULayer):
+    """Zeros a part of its inputs in training, and scales the rest up.
+
+    `seed` is two int32 numbers; without it every call draws anew.
+    """
+
+    def __init__(
+        self,
+        rate: float = 0.5,
+        noise_shape: Any = None,
+        seed: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not 0 <= rate < 1:
+            raise ValueError(f"The rate must be in the range [0, 1), but it is {rate}.")
+        self.rate = rate
+        self.noise_shape = noise_shape
+        self.seed = seed
+
+    def call(self, inputs: Any, training: Any = None) -> Any:
+        """The inputs, in training without a part of them."""
+        if training is None:
+            training = keras.backend.learning_phase()
+        if isinstance(training, bool | int):
+            return self._dropped(inputs) if training else tf.identity(inputs)
+        return tf.cond(
+            tf.cast(training, tf.bool),
+            lambda: self._dropped(inputs),
+            lambda: tf.identity(inputs),
+        )
+
+    def _dropped(self, inputs: Any) -> Any:
+        return rand_ops.dropout(
+            inputs, rate=self.rate, noise_shape=self.noise_shape, seed=self.seed
+        )
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """That of the inputs."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "rate": self.rate,
+            "noise_shape": self.noise_shape,
+            "seed": self.seed,
+        }

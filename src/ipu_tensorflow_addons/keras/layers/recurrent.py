@@ -1,0 +1,63 @@
+"""Recurrent layers: those of Keras, without what the device cannot do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow import keras
+
+from .ipu_layer import check_unsupported
+
+# Arguments of Keras -> the only value that the device takes.
+_UNSUPPORTED = {
+    "kernel_regularizer": None,
+    "recurrent_regularizer": None,
+    "bias_regularizer": None,
+    "activity_regularizer": None,
+    "kernel_constraint": None,
+    "recurrent_constraint": None,
+    "bias_constraint": None,
+    "recurrent_dropout": 0.0,
+    "go_backwards": False,
+    "unroll": False,
+}
+# Arguments that tune the device and change no value.
+_TUNING = (
+    "available_memory_proportion_bwd",
+    "available_memory_proportion_fwd",
+    "dropout_seed",
+    "options",
+    "options_bwd",
+    "partials_dtype",
+)
+
+
+class LSTM(keras.layers.LSTM):
+    """Long short-term memory; `seed` is that of the weights."""
+
+    def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(units, *args, **_arguments("LSTM", kwargs))
+
+
+class GRU(keras.layers.GRU):
+    """Gated recurrent unit; the reset gate comes before the product by default."""
+
+    def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
+        arguments = {"reset_after": False, **_arguments("GRU", kwargs)}
+        super().__init__(units, *args, **arguments)
+
+
+def _arguments(layer: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What Keras is given, once everything is checked."""
+    check_unsupported(layer, given, _UNSUPPORTED)
+    if not given.get("use_bias", True):
+        raise NotImplementedError(
+            f"IPU custom {layer} layer does not support use_bias = False."
+        )
+    kept = {name: given[name] for name in given if name not in _TUNING}
+    seed = kept.pop("seed", None)
+    if seed is not None:
+        initializers = keras.initializers
+        kept.setdefault("kernel_initializer", initializers.GlorotUniform(seed))
+        kept.setdefault("recurrent_initializer", initializers.Orthogonal(seed=seed))
+    return kept

@@ -1,0 +1,17 @@
+"""Recurrent layers for graphs of TensorFlow 1, time first."""
+
+from .recurrent import (
+    PopnnAUGRU,
+    PopnnDynamicGRU,
+    PopnnDynamicLSTM,
+    PopnnGRU,
+    PopnnLSTM,
+)
+
+__all__ = [
+    "PopnnAUGRU",
+    "PopnnDynamicGRU",
+    "PopnnDynamicLSTM",
+    "PopnnGRU",
+    "PopnnLSTM",
+]
