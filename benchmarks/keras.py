@@ -3,8 +3,7 @@
     python benchmarks/keras.py [--rounds 5]
 
 Same model, same weights, same data, same number of threads; both are compiled and warm,
-then measured in turns. A ratio above 1 means that the IPU program is faster. The second
-table says what capturing and pricing add to the first step.
+then measured in turns. A ratio above 1 means that the IPU program is faster.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import numpy as np
-import tensorflow as tf
-from tensorflow.python import ipu
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from tensorflow.python import ipu  # noqa: E402
 
 keras = tf.keras
 

@@ -13,9 +13,7 @@ from tests.report.conftest import genuine_path as genuine_path
 
 
 @pytest.fixture(scope="session")
-def written(
-    contents: ReportContents, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def written(contents: ReportContents, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(contents, tmp_path_factory.mktemp("report"))
 
 

@@ -27,9 +27,7 @@ def modelled() -> Modelled:
 
 
 @pytest.fixture(scope="module")
-def report(
-    modelled: Modelled, tmp_path_factory: pytest.TempPathFactory
-) -> pva.Report:
+def report(modelled: Modelled, tmp_path_factory: pytest.TempPathFactory) -> pva.Report:
     directory = tmp_path_factory.mktemp("own")
     write_report(modelled, directory, framework="none", framework_version="1")
     return pva.openReport(directory / "profile.pop")

@@ -43,7 +43,9 @@ def test_ranges_and_rounding() -> None:
 def test_products_of_eight_bit_matrices() -> None:
     metadata = f8.create_metadata(f8.Format.F143, 1)
     a, b = [[1.0, 2.0], [3.0, 4.0]], [[0.0, 1.0], [1.0, 0.0]]
-    product = f8.f8_matmul(*(f8.convert_to_f8(tf.constant(x), metadata) for x in (a, b)))
+    product = f8.f8_matmul(
+        *(f8.convert_to_f8(tf.constant(x), metadata) for x in (a, b))
+    )
     assert product.dtype == tf.float16
     assert product.numpy().tolist() == [[2, 1], [4, 3]]
 

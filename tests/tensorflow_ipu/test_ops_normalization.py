@@ -44,9 +44,7 @@ def normalized(x: Any, members: list[int]) -> Any:
 )
 def test_the_second_of_two_groups(strided: bool, members: list[int]) -> None:
     x = images()
-    found = run(
-        norms.group_norm(x, epsilon=1e-4, strided_channel_grouping=strided)
-    )
+    found = run(norms.group_norm(x, epsilon=1e-4, strided_channel_grouping=strided))
     assert np.allclose(found[..., members], normalized(x, members), atol=1e-5)
 
 

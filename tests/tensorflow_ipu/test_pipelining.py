@@ -215,9 +215,7 @@ def test_inference_feeds_out_structures() -> None:
 def test_elements_with_names_are_keywords() -> None:
     data = tf.data.Dataset.range(4).map(lambda x: {"a": tf.cast(x, tf.int32)})
     infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(data)
-    outputs, _ = run(
-        [lambda c, a: a * c, lambda x: x], 2, inputs=[10], infeed=infeed
-    )
+    outputs, _ = run([lambda c, a: a * c, lambda x: x], 2, inputs=[10], infeed=infeed)
     assert outputs.tolist() == [0, 10]
 
 
@@ -234,7 +232,9 @@ def test_outputs_are_summed_once_per_update() -> None:
     assert outputs[0].dtype == np.float16
 
 
-@pytest.mark.parametrize(("accumulate", "expected"), [(False, [0, 2, 4, 6]), (True, [12])])
+@pytest.mark.parametrize(
+    ("accumulate", "expected"), [(False, [0, 2, 4, 6]), (True, [12])]
+)
 def test_the_loss_alone_can_be_fed_out(accumulate: bool, expected: list[int]) -> None:
     losses, _ = run(
         [multiply("a"), lambda x: (x, x)],
@@ -385,7 +385,10 @@ def one(x: Any) -> Any:
             "single IPU",
         ),
         (
-            {"batch_serialization_iterations": 2, "pipeline_schedule": Schedule.Grouped},
+            {
+                "batch_serialization_iterations": 2,
+                "pipeline_schedule": Schedule.Grouped,
+            },
             NotImplementedError,
             "`Sequential` schedule",
         ),
@@ -463,8 +466,8 @@ def test_what_an_optimizer_function_returns_is_checked() -> None:
         output(optimizer, loss, apply_gradients_args=[1])
     with pytest.raises(ValueError, match="variables may only be used with OptimizerV2"):
         output(optimizer, loss, variables=[1])
+    queue = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
     with pytest.raises(ValueError, match="needs something that captures"):
-        queue = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
         output(optimizer, loss, captured_gradient_outfeed=queue)
 
 

@@ -112,7 +112,9 @@ def _place_softly_in_sessions() -> None:
     stock = session.BaseSession.__init__
 
     @functools.wraps(stock)
-    def softly(self: Any, target: Any = "", graph: Any = None, config: Any = None):
+    def softly(
+        self: Any, target: Any = "", graph: Any = None, config: Any = None
+    ) -> None:
         if config is None:
             config = getattr(context.context(), "config", None)
         if isinstance(config, config_pb2.ConfigProto):

@@ -55,8 +55,8 @@ class KerasExtensions:
         self._enable_keras_extensions = enable_keras_extensions
         self._keras_extensions: OrderedDict[Key, type] = OrderedDict()
         if enable_keras_extensions:
-            # Registers the extensions; needs this package, so not at the top.
-            importlib.import_module("keras.ipu")
+            # Loaded by asking for it: it registers the extensions of Keras models.
+            _ = importlib.import_module(__package__ or "").keras
 
     def _enable_dataset_iterators(self) -> bool:
         return tf.executing_eagerly() and self._enable_iterators

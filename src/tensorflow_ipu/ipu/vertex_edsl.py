@@ -259,9 +259,7 @@ class BinaryExpr(VertexExpression):
         """The operator applied."""
         if self._op not in _BINARY:
             raise NotImplementedError(f"the operator {self._op!r} cannot be computed")
-        return _BINARY[self._op](
-            self._lhs.evaluate(values), self._rhs.evaluate(values)
-        )
+        return _BINARY[self._op](self._lhs.evaluate(values), self._rhs.evaluate(values))
 
 
 class BinaryFunctionExpr(VertexExpression):
@@ -334,9 +332,7 @@ class LetVertexExpr(VertexExpression):
         return self._f(PlaceholderVertexExpr(name)).evaluate(inner)
 
 
-def let(
-    expr: VertexExpression, f: Callable[[VertexExpression], Any]
-) -> LetVertexExpr:
+def let(expr: VertexExpression, f: Callable[[VertexExpression], Any]) -> LetVertexExpr:
     """`f` of `expr`, with `expr` computed once."""
     return LetVertexExpr(expr, f)
 

@@ -106,7 +106,5 @@ REDUCTIONS: dict[str, Callable[[list[Tensor]], Tensor]] = {
 def reduction(name: str) -> Callable[[list[Tensor]], Tensor]:
     """The reduction of that name."""
     if name not in REDUCTIONS:
-        raise ValueError(
-            f"{name!r} is no reduction; there are {', '.join(REDUCTIONS)}"
-        )
+        raise ValueError(f"{name!r} is no reduction; there are {', '.join(REDUCTIONS)}")
     return REDUCTIONS[name]

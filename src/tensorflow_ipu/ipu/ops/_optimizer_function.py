@@ -132,7 +132,9 @@ class OptimizerFunctionOutput:
             raise ValueError(_text("variables may only be used with OptimizerV2."))
         if value and self.tape is not None:
             raise ValueError(
-                _text("variables must be empty when OptimizerFunctionOutput.tape is used.")
+                _text(
+                    "variables must be empty when OptimizerFunctionOutput.tape is used."
+                )
             )
         self._variables = value
 
@@ -155,8 +157,7 @@ class OptimizerFunctionOutput:
         for name in ("variables", "gradient_capture_context"):
             if getattr(self, name):
                 raise ValueError(
-                    _text("tape may not be used when ")
-                    + _text(f"{name} is nonempty.")
+                    _text("tape may not be used when ") + _text(f"{name} is nonempty.")
                 )
 
     @property

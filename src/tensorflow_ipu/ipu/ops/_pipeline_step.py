@@ -92,7 +92,10 @@ class Step:
             return [*outputs[:-1], tf.identity(outputs[-1])]
 
     def update(
-        self, sums: Sequence[Tensor], carried: Sequence[Tensor], inputs: Sequence[Tensor]
+        self,
+        sums: Sequence[Tensor],
+        carried: Sequence[Tensor],
+        inputs: Sequence[Tensor],
     ) -> Any:
         """Run the weight update; `inputs` are those of the step but for the first."""
         if self._update_function is None:
@@ -210,7 +213,8 @@ class Step:
         if len(mask) != len(outputs):
             raise ValueError(
                 f"The last computational stage has {len(outputs)} outputs, but the "
-                f"`outfeed_mask` has {len(mask)} elements - these need to match in size."
+                f"`outfeed_mask` has {len(mask)} elements - these need to match in "
+                "size."
             )
         return [out for out, hide in zip(outputs, mask, strict=True) if not hide]
 

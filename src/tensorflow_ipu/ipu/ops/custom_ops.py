@@ -102,7 +102,11 @@ def precompiled_user_op(
     """
     _check_attributes(attributes=attributes, gradient_attributes=gradient_attributes)
     operation = _Operation(
-        library_path, op_name, outs or {}, inputs_with_gradients, attributes,
+        library_path,
+        op_name,
+        outs or {},
+        inputs_with_gradients,
+        attributes,
         gradient_attributes,
     )
     with tf.name_scope(name):

@@ -27,7 +27,9 @@ def embedding_lookup(
     """
     factor = int(serialization_factor)
     if factor < 1:
-        raise ValueError(f"serialization_factor has to be at least 1, but was {factor}.")
+        raise ValueError(
+            f"serialization_factor has to be at least 1, but was {factor}."
+        )
     num_rows = params.shape[0]
     if num_rows % factor:
         raise ValueError(
@@ -97,7 +99,9 @@ class HostEmbeddingOptimizerSpec:
         def trained(_: Tensor) -> tuple[Tensor, Gradient]:
             def gradient(upstream: Tensor) -> Tensor:
                 update = tf.cast(-self._learning_rate, upstream.dtype) * upstream
-                with tf.control_dependencies([self._train(table, slots, indices, update)]):
+                with tf.control_dependencies(
+                    [self._train(table, slots, indices, update)]
+                ):
                     return tf.zeros([], rows.dtype)
 
             return tf.identity(rows), gradient

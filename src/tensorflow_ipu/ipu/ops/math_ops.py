@@ -27,7 +27,9 @@ def serialized_matmul(
     """
     factor = int(serialization_factor)
     if factor < 1:
-        raise ValueError(f"serialization_factor has to be at least 1, but was {factor}.")
+        raise ValueError(
+            f"serialization_factor has to be at least 1, but was {factor}."
+        )
     for which, matrix in (("a", a), ("b", b)):
         if matrix.shape.rank < 2:
             raise ValueError(f"Expected tensor '{which}' to have a minimum rank of 2")

@@ -158,10 +158,10 @@ def _count_check(settings: Settings, count: Tensor) -> list[Any]:
     mapping = [tuple(flat_list(device)) for device in settings.device_mapping]
     overlap = overlap_length(settings.schedule, mapping, settings.training)
     what = (
-        f"The number of iterations of the pipeline must be a multiple of {overlap}, the "
-        f"number of batches in it at a time. It is {settings.count}; it is given as "
-        "`gradient_accumulation_count`, `gradient_accumulation_steps_per_replica` or "
-        "`steps_per_execution`."
+        f"The number of iterations of the pipeline must be a multiple of {overlap}, "
+        f"the number of batches in it at a time. It is {settings.count}; it is given "
+        "as `gradient_accumulation_count`, `gradient_accumulation_steps_per_replica` "
+        "or `steps_per_execution`."
     )
     kind = tf.errors.FailedPreconditionError
     if not isinstance(settings.count, int):

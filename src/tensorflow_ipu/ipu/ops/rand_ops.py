@@ -34,7 +34,9 @@ def dropout(
         return tf.nn.dropout(x, rate=rate, noise_shape=shape, name=name)
     seed = tf.convert_to_tensor(seed)
     if seed.shape != [2]:
-        raise ValueError(f"Expected the seed to have a shape [2], but got {seed.shape}.")
+        raise ValueError(
+            f"Expected the seed to have a shape [2], but got {seed.shape}."
+        )
     return tf.nn.experimental.stateless_dropout(
         x, rate=rate, seed=seed, noise_shape=shape, name=name
     )

@@ -60,9 +60,7 @@ def _running_offsets(num_elems: Tensor) -> Tensor:
     return tf.cumsum(num_elems, exclusive=True)
 
 
-def _slice(
-    dst: Tensor, src: Tensor, slices: list[Tensor], zero_unused: bool
-) -> Tensor:
+def _slice(dst: Tensor, src: Tensor, slices: list[Tensor], zero_unused: bool) -> Tensor:
     """Ask of every row of `dst` which slice wrote it last, and fetch that row."""
     count, source, target = (tf.cast(x, tf.int32) for x in slices)
     row = tf.range(dst.shape[0])[:, tf.newaxis]

@@ -9,9 +9,9 @@ from .gradient_accumulation_optimizer import (
     GradientAccumulationReductionMethod,
 )
 from .ipu_optimizer import IpuOptimizer
+from .map_gradient_optimizer import MapGradientOptimizer
 from .map_gradient_optimizer import (
-    MapGradientOptimizer,
-    _MapGradientOptimizerInvertedChaining,
+    _MapGradientOptimizerInvertedChaining as _MapGradientOptimizerInvertedChaining,
 )
 from .sharded_optimizer import ShardedOptimizer
 
@@ -25,5 +25,4 @@ __all__ = [
     "IpuOptimizer",
     "MapGradientOptimizer",
     "ShardedOptimizer",
-    "_MapGradientOptimizerInvertedChaining",
 ]

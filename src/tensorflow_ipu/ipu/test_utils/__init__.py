@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tensorflow.python.framework.test_util import TensorFlowTestCase
+from tensorflow.python.framework.test_util import (
+    TensorFlowTestCase as _TensorFlowTestCase,
+)
 
 from .dataset_utils import (
     create_dual_increasing_dataset,
@@ -32,7 +34,8 @@ from .report_helper import (
     missing_whitelist_entries_in_names,
 )
 from .session_utils import ipu_session, move_variable_initialization_to_cpu
-from .test_case_extensions import TestCaseExtensions, attach_to
+from .test_case_extensions import TestCaseExtensions
+from .test_case_extensions import attach_to as _attach_to
 
 __all__ = [
     "ReportHelper",
@@ -60,4 +63,4 @@ __all__ = [
 ]
 
 # Tests call these as methods of any TensorFlow test case.
-attach_to(TensorFlowTestCase)
+_attach_to(_TensorFlowTestCase)

@@ -3,10 +3,10 @@
 Each kind of model gets the methods of one class: functional, sequential, subclassed.
 """
 
-from tensorflow.python.ipu import keras_extensions
+from tensorflow.python.ipu import keras_extensions as _keras_extensions
 from tf_keras.src.engine import functional, sequential, training
 
-from ._extension import KerasExtension
+from ._extension import KerasExtension as _KerasExtension
 from .extensions_base import ReplicatedMetricReductionMethod
 from .functional_extensions import FunctionalExtension
 from .model_extensions import ModelExtension
@@ -41,6 +41,6 @@ for _class, _extension in (
     (functional.Functional, FunctionalExtension),
     (training.Model, ModelExtension),
 ):
-    keras_extensions._extensions_manager._register_extension(
-        _class, KerasExtension, _extension
+    _keras_extensions._extensions_manager._register_extension(
+        _class, _KerasExtension, _extension
     )

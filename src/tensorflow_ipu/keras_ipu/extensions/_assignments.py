@@ -73,8 +73,8 @@ def _required_stage(node: Any) -> int:
     if stage is None:
         raise ValueError(
             "All layers of a pipelined model must have an associated pipeline stage. "
-            f"However, {node.layer.name} has not been assigned to one. Make it, or call "
-            "it, in the scope of a `PipelineStage`."
+            f"However, {node.layer.name} has not been assigned to one. Make it, or "
+            "call it, in the scope of a `PipelineStage`."
         )
     return stage
 

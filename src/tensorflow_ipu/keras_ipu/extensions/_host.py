@@ -56,28 +56,22 @@ class ExtendedLoops:
         """Train the model on the device; the arguments are those of Keras."""
         _check_ready(self, "fit")
         if validation_split and validation_data is None:
-            (x, y, sample_weight), validation_data = data_adapter.train_validation_split(
-                (x, y, sample_weight), validation_split=validation_split
+            (x, y, sample_weight), validation_data = (
+                data_adapter.train_validation_split(
+                    (x, y, sample_weight), validation_split=validation_split
+                )
             )
-        feeding = {
-            "max_queue_size": max_queue_size,
-            "workers": workers,
-            "use_multiprocessing": use_multiprocessing,
-        }
-        validation = None
-        if validation_data:
-            validation = _Validation(
-                self,
-                validation_data,
-                validation_freq,
-                batch_size=validation_batch_size or batch_size,
-                steps=validation_steps,
-                **feeding,
-            )
-        with (
-            self.distribute_strategy.scope(),
-            training_utils.RespectCompiledTrainableState(self),
-        ):
+        feeding = _feeding(max_queue_size, workers, use_multiprocessing)
+        validation = bool(validation_data) and _Validation(
+            self,
+            validation_data,
+            validation_freq,
+            batch_size=validation_batch_size or batch_size,
+            steps=validation_steps,
+            **feeding,
+        )
+        trainable = training_utils.RespectCompiledTrainableState(self)
+        with self.distribute_strategy.scope(), trainable:
             handler = IPUDataHandler(
                 x,
                 y,
@@ -170,7 +164,6 @@ class ExtendedLoops:
             outputs = _predict(self, handler, listed)
         return tf_utils.sync_to_numpy_or_python_type(outputs)
 
-
     def train_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
         """One step on one batch, handed over by the host; the arguments are Keras'."""
         with self.distribute_strategy._host_iterators():
@@ -187,11 +180,26 @@ class ExtendedLoops:
             return super().predict_on_batch(*args, **kwargs)
 
 
+def _feeding(max_queue_size: int, workers: int, use_multiprocessing: bool) -> Any:
+    """How data are fetched, as Keras names it."""
+    return {
+        "max_queue_size": max_queue_size,
+        "workers": workers,
+        "use_multiprocessing": use_multiprocessing,
+    }
+
+
 class _Validation:
     """The data that `fit` evaluates the model on, and after which epochs."""
 
     def __init__(
-        self, model: Any, data: Any, freq: Any, batch_size: Any, steps: Any, **feeding: Any
+        self,
+        model: Any,
+        data: Any,
+        freq: Any,
+        batch_size: Any,
+        steps: Any,
+        **feeding: Any,
     ) -> None:
         x, y, sample_weight = data_adapter.unpack_x_y_sample_weight(data)
         self._model = model
@@ -249,7 +257,7 @@ def _fit(
         model.reset_metrics()
         callbacks.on_epoch_begin(epoch)
         logs = _train_epoch(model, handler, infeed, callbacks)
-        if validation is not None and validation.is_due(epoch):
+        if validation and validation.is_due(epoch):
             logs.update(validation.run(callbacks))
         callbacks.on_epoch_end(epoch, logs)
         if model.stop_training:
@@ -295,7 +303,9 @@ def _predict(model: Any, handler: IPUDataHandler, callbacks: Any) -> Any:
     for _, infeed in _epochs(model, Mode.PREDICT, handler):
         for each in EpochRunner(model, Mode.PREDICT, handler, infeed, callbacks).run():
             if each is not None:
-                batches.extend(each if model._ipu_options.asynchronous_callbacks else [each])
+                batches.extend(
+                    each if model._ipu_options.asynchronous_callbacks else [each]
+                )
     if not batches:
         raise ValueError("Expect x to be a non-empty array or dataset.")
     callbacks.on_predict_end()

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ipu import utils
 
-from ._programs import Mode, Run
+from ._programs import Mode
 from .extensions_util import merge_into_batch_dimension
 from .polling_thread import PollingThread, PollingThreadPredict
 

@@ -79,7 +79,7 @@ class StagePlan:
 
 
 def calls_in_order(network: Any) -> list[Any]:
-    """The nodes of a graph of layers in the order they are computed, inputs left out."""
+    """The nodes of a graph of layers in the order they run, inputs left out."""
     known = {str(id(tensor)) for tensor in network.inputs}
     nodes = []
     for depth in sorted(network._nodes_by_depth, reverse=True):
@@ -236,4 +236,3 @@ def _check_order_of_stages(plan: StagePlan) -> None:
                 "dependency from a pipeline stage which has not yet been executed. "
                 "Layers can use what their own stage or an earlier one computes."
             )
-

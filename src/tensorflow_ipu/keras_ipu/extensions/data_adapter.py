@@ -145,8 +145,8 @@ class IPUDataHandler(data_adapter.DataHandler):
         left = count % replicas
         if left and dataset.cardinality() >= 0:
             logging.warn(
-                f"{count} batches do not come out even on {replicas} replicas: the last "
-                f"{left} will be dropped."
+                f"{count} batches do not come out even on {replicas} replicas: the "
+                f"last {left} will be dropped."
             )
         return count // replicas
 
@@ -244,8 +244,8 @@ def _no_generators(data: Any) -> str:
             f"and {hint}"
         )
     return (
-        f"Data of type `{type(data).__name__}` do not tell their shape, which a program "
-        f"for the IPU must know before it runs. Please {hint}"
+        f"Data of type `{type(data).__name__}` do not tell their shape, which a "
+        f"program for the IPU must know before it runs. Please {hint}"
     )
 
 

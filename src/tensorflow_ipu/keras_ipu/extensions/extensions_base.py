@@ -157,7 +157,8 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         name = self.distribute_strategy.extended.non_slot_devices(None)
         if tf_device.DeviceSpec.from_string(name).device_type != "IPU":
             raise ValueError(
-                f"{type(self).__name__} can only be used on an IPU device, not on {name}."
+                f"{type(self).__name__} can only be used on an IPU device, not on"
+                f" {name}."
             )
         return utils.get_num_of_ipus_in_device(name)
 
@@ -222,9 +223,9 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
             if count is None:
                 raise ValueError(
                     "The model is pipelined, however "
-                    "`gradient_accumulation_steps_per_replica` has not been set through "
-                    "`set_pipelining_options()`: a pipeline accumulates gradients over "
-                    "so many steps."
+                    "`gradient_accumulation_steps_per_replica` has not been set "
+                    "through `set_pipelining_options()`: a pipeline accumulates "
+                    "gradients over so many steps."
                 )
         else:
             count = options.gradient_accumulation_steps_per_replica or 1
@@ -246,8 +247,8 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         if accumulation * replicas > 1:
             size = handler.batch_size * accumulation * replicas
             logging.info(
-                f"{accumulation} batches on each of {replicas} replicas make one weight "
-                f"update: the effective batch size is {size}."
+                f"{accumulation} batches on each of {replicas} replicas make one "
+                f"weight update: the effective batch size is {size}."
             )
         logging.info(
             f"{num_steps // accumulation} weight updates per execution, "

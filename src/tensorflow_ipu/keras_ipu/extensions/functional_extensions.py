@@ -77,7 +77,7 @@ class FunctionalExtension(KerasExtensionBase):
         return True
 
     def _get_config_delegate(self: Any) -> dict[str, Any]:
-        config = super(FunctionalExtension, self).get_config()
+        config = super().get_config()
         stages = _assignments.to_config(self, self._pipeline_stage_assignment)
         options = self._ipu_options.to_config()
         return {**config, **options, "pipeline_stage_assignment": stages}

@@ -1,7 +1,7 @@
 """Pipeline stages and saving of models that are subclasses of `Model`.
 
-Such a model is code, not a graph of layers: its `call` is run once on symbolic inputs to
-see which layers it calls, and the graph that comes out is kept beside the model.
+Such a model is code, not a graph of layers: its `call` is run once on symbolic inputs
+to see which layers it calls, and the graph that comes out is kept beside the model.
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ class ModelExtension(KerasExtensionBase):
             return copy.copy(self._pipeline_stage_assignment)
         return _assignments.unassigned(self)
 
-    def set_pipeline_stage_assignment(self: Any, pipeline_stage_assignment: Any) -> None:
+    def set_pipeline_stage_assignment(
+        self: Any, pipeline_stage_assignment: Any
+    ) -> None:
         """Put every call of a layer into a pipeline stage.
 
         Takes what :meth:`get_pipeline_stage_assignment` gives, with stages filled in.
@@ -174,7 +176,9 @@ class ModelExtension(KerasExtensionBase):
         config = {**self._ipu_options.to_config(), _MARK: True}
         if self._ipu_network is not None:
             config["graph_network_initialized"] = True
-            config.update(copy.deepcopy(functional.get_network_config(self._ipu_network)))
+            config.update(
+                copy.deepcopy(functional.get_network_config(self._ipu_network))
+            )
         stages = _assignments.to_config(self, self._pipeline_stage_assignment)
         return {**config, "pipeline_stage_assignment": stages}
 

@@ -80,8 +80,8 @@ class PollingThread(threading.Thread):
         """Dequeue and call back until all steps are done."""
         try:
             self._poll()
-        # Handed over to the thread that asks for the result.
-        except BaseException as error:
+        # Whatever it is: handed over to the thread that asks for the result.
+        except BaseException as error:  # noqa: BLE001
             self._error = error
 
     def _poll(self) -> None:

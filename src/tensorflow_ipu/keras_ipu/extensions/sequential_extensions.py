@@ -46,8 +46,8 @@ class SequentialExtension(KerasExtensionBase):
         if self._is_pipelined():
             self._pipeline_stage_assignment_valid = False
             logging.info(
-                f"A layer was {done}: the stages of the model are no longer valid. Call "
-                "`set_pipeline_stage_assignment()` again before it runs."
+                f"A layer was {done}: the stages of the model are no longer valid. "
+                "Call `set_pipeline_stage_assignment()` again before it runs."
             )
 
     def _get_network(self) -> Any:
@@ -90,7 +90,8 @@ class SequentialExtension(KerasExtensionBase):
             raise ValueError("`pipeline_stage_assignment` needs to be a list.")
         if len(given) != len(layers):
             raise ValueError(
-                f"The length of the provided `pipeline_stage_assignment` ({len(given)}) "
+                "The length of the provided `pipeline_stage_assignment` "
+                f"({len(given)}) "
                 f"does not match the number of layers in the graph ({len(layers)}). "
                 "Give one stage per layer, the input layer left out."
             )
@@ -135,7 +136,7 @@ class SequentialExtension(KerasExtensionBase):
 
     def _get_config_delegate(self: Any) -> dict[str, Any]:
         return {
-            **super(SequentialExtension, self).get_config(),
+            **super().get_config(),
             **self._ipu_options.to_config(),
             "pipeline_stage_assignment_valid": self._pipeline_stage_assignment_valid,
             "pipeline_stage_assignment": [
@@ -178,8 +179,8 @@ def _check_steps_of_one(layers: list[Any], assignments: list[Any]) -> None:
         if layer is not each.layer:
             raise ValueError(
                 f"The provided assignment at index {index} `pipeline_stage_assignment` "
-                f"is for layer {each.layer.name}, but the layer in the Sequential model "
-                f"at index {index} is {layer.name}."
+                f"is for layer {each.layer.name}, but the layer in the Sequential "
+                f"model at index {index} is {layer.name}."
             )
         if before is None and stage != 0:
             raise ValueError(

@@ -243,7 +243,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         return counts
 
     def _judged(self, hist: Any) -> Any:
-        """The factor for the next period; the old one where it would leave its range."""
+        """The factor for the next period; the old one if it would leave its range."""
         increase = self._setting("increase_factor")
         overflows = hist[1] / tf.reduce_sum(hist) > self._setting("ratio_threshold")
         lsf = tf.where(overflows, self._lsf / increase, self._lsf * increase)
@@ -259,7 +259,10 @@ class ALSOptimizer(_OptimizerV2Wrapper):
 
     def get_config(self) -> dict[str, Any]:
         """The configuration: settings and the optimiser inside."""
-        return {**super().get_config(), **{n: v for n, (v, _) in self._settings.items()}}
+        return {
+            **super().get_config(),
+            **{n: v for n, (v, _) in self._settings.items()},
+        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
@@ -269,7 +272,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
 
 
 class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
-    """Accumulates gradients of an :class:`ALSOptimizer`, whose factor adapts each step."""
+    """Accumulates gradients of an `ALSOptimizer`, whose factor adapts each step."""
 
     histogram = OfInner()
     normalized_histogram = OfInner()

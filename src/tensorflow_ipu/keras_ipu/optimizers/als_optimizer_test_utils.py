@@ -60,9 +60,7 @@ def generate_test_cases(no_ga: bool = False) -> list[dict[str, Any]]:
     """Named cases, as `parameterized.named_parameters` takes them."""
     steps = (1,) if no_ga else (1, 2)
     combined = itertools.product(_OPTIMIZERS, _FIRST_AND_INCREASE, _WRAPPERS, steps)
-    return [
-        _case(number, *each) for number, each in enumerate(combined)
-    ]
+    return [_case(number, *each) for number, each in enumerate(combined)]
 
 
 def _case(

@@ -28,9 +28,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
     batch the optimiser itself is returned.
     """
 
-    def __new__(
-        cls, opt: Any, num_mini_batches: int, *args: Any, **kwargs: Any
-    ) -> Any:
+    def __new__(cls, opt: Any, num_mini_batches: int, *args: Any, **kwargs: Any) -> Any:
         return opt if num_mini_batches == 1 else super().__new__(cls)
 
     def __init__(

@@ -103,7 +103,7 @@ class _ParameterUnscalingALSOptimizer(ALSOptimizer):
 
 
 def with_scaling_arguments(init: Callable[..., None]) -> Callable[..., None]:
-    """Let a constructor with `name` and `**settings` take all of the scaling's settings.
+    """Let a constructor with `name` and `**settings` take the scaling's settings.
 
     They have their place, in order, between its own arguments and the name.
     """
