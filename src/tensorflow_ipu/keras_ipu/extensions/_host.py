@@ -62,14 +62,16 @@ class ExtendedLoops:
                 )
             )
         feeding = _feeding(max_queue_size, workers, use_multiprocessing)
-        validation = bool(validation_data) and _Validation(
-            self,
-            validation_data,
-            validation_freq,
-            batch_size=validation_batch_size or batch_size,
-            steps=validation_steps,
-            **feeding,
-        )
+        validation = None
+        if validation_data:
+            validation = _Validation(
+                self,
+                validation_data,
+                validation_freq,
+                batch_size=validation_batch_size or batch_size,
+                steps=validation_steps,
+                **feeding,
+            )
         trainable = training_utils.RespectCompiledTrainableState(self)
         with self.distribute_strategy.scope(), trainable:
             handler = IPUDataHandler(
