@@ -62,16 +62,14 @@ class ExtendedLoops:
                 )
             )
         feeding = _feeding(max_queue_size, workers, use_multiprocessing)
-        validation = None
-        if validation_data:
-            validation = _Validation(
-                self,
-                validation_data,
-                validation_freq,
-                batch_size=validation_batch_size or batch_size,
-                steps=validation_steps,
-                **feeding,
-            )
+        validation = _Validation.of(
+            self,
+            validation_data,
+            validation_freq,
+            batch_size=validation_batch_size or batch_size,
+            steps=validation_steps,
+            **feeding,
+        )
         trainable = training_utils.RespectCompiledTrainableState(self)
         with self.distribute_strategy.scope(), trainable:
             handler = IPUDataHandler(
@@ -193,6 +191,11 @@ def _feeding(max_queue_size: int, workers: int, use_multiprocessing: bool) -> An
 
 class _Validation:
     """The data that `fit` evaluates the model on, and after which epochs."""
+
+    @classmethod
+    def of(cls, model: Any, data: Any, freq: Any, **options: Any) -> _Validation | None:
+        """None where there are no data to validate on."""
+        return cls(model, data, freq, **options) if data else None
 
     def __init__(
         self,
