@@ -127,12 +127,13 @@ def _one_update(
         with tf.control_dependencies(found[-1:]):
             return [iteration + 1, *totals, *found[len(summed) : -1]]
 
-    last, *state = while_v2.while_loop(
+    results: Any = while_v2.while_loop(
         lambda iteration, *_: iteration < num_batches,
         one_batch,
         [tf.constant(0), *step.initial_state()],
         parallel_iterations=1,
     )
+    last, *state = results
     with tf.control_dependencies([last]):
         return step.update(state[: len(summed)], state[len(summed) :], inputs)
 

@@ -166,7 +166,7 @@ class IPUDataHandler(data_adapter.DataHandler):
             )
         if size < 0:
             return
-        needed = self._inferred_steps
+        needed: Any = self._inferred_steps
         if not self._adapter.should_recreate_iterator():
             needed *= self._epochs - self._initial_epoch
         if needed > size:
