@@ -45,7 +45,7 @@ def test_modelled_cycles_are_found_again(
     first(X)
     cycles = first.cycleCount()
     monkeypatch.setattr(
-        "poptorch._modelling.model_graph", lambda *_: pytest.fail("models again")
+        "popple.pipeline.model_graph", lambda *_: pytest.fail("models again")
     )
     second = compiled(cache)
     second(X)
