@@ -140,7 +140,7 @@ class _Built:
             return
         graph = ops.get_default_graph()
         num_before = len(graph.get_operations())
-        for op in self.added:
+        for op in _programs.with_called(self.added):
             setattr(op, _DISCARDED, True)
         with tf.device(self.building.device), _programs.program_scope():
             outputs, self.count = self.building.build(wanted)

@@ -199,11 +199,14 @@ def _with_gradients(
     found = {effects.names[n]: search.find(u.gradient) for n, u in updates.items()}
     gradients = {weight: search.instead_of(name) for weight, name in found.items()}
     settled = settle_phases(without_replaced(graph, search), gradients.values())
-    read = [*results, *(update.gradient for update in updates.values())]
-    read = [name for name in read if name in graph.values]
-    roots = {*map(search.instead_of, read), *gradients.values()}
+    kept = [*results, *(update.gradient for update in updates.values())]
+    kept = [name for name in kept if name in graph.values]
+    roots = {*map(search.instead_of, kept), *gradients.values()}
     live = without_dead_ops(settled, roots)
-    return _without_unread(live, {*gradients, *gradients.values()}), gradients
+    read = _without_unread(live, {*gradients, *gradients.values()})
+    num_chips = 1 + max((op.chip for op in read.ops), default=0)
+    execution = replace(read.execution, num_chips=num_chips)
+    return replace(read, execution=execution), gradients
 
 
 def _without_unread(graph: Graph, updated: set[str]) -> Graph:

@@ -36,6 +36,9 @@ from popple.graph import Phase, Role, get_op
 # Ops without inputs that stand for the same thing inside and outside a program.
 _GIVEN = frozenset({"Const", "VarHandleOp"})
 
+# Ops that hand on the handle of a variable.
+_PASSED = frozenset({"Enter", "Identity", "Switch"})
+
 Environment: TypeAlias = dict[int, Known]
 """What tensors are, by their ids."""
 
@@ -199,6 +202,8 @@ class Walker:
     def _from_outside(self, tensor: Tensor) -> Known:
         if tensor.op.type in _GIVEN:
             return self._lower(tensor.op, (), Surroundings())[tensor.value_index]
+        if tensor.op.type in _PASSED and not is_on_machine(tensor.dtype):
+            return self._from_outside(tensor.op.inputs[0])
         shape = static_shape(tensor)
         if shape is None or not is_on_machine(tensor.dtype):
             return None

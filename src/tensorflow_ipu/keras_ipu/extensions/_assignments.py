@@ -33,6 +33,8 @@ def annotated(model: Any) -> list[Any]:
 
 def to_config(model: Any, assignments: Sequence[Any]) -> list[Any]:
     """Assignments as plain values."""
+    if not assignments:
+        return []
     layers = model._get_network().layers
     return [_entry(layers, each) for each in assignments]
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.util import tf_decorator
 
 __all__ = ["KerasExtension", "extended_class", "extension_delegate", "plain_models"]
 
@@ -91,7 +92,8 @@ def _stand_in(cls: type, private: str) -> None:
         return getattr(super(cls, self), public)(*args, **kwargs)
 
     method.__name__ = public
-    setattr(cls, public, method)
+    # Keras reads the arguments of methods, `call` above all.
+    setattr(cls, public, tf_decorator.make_decorator(delegate, method, public))
 
 
 def extension_delegate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,7 +103,6 @@ def extension_delegate(function: Callable[..., Any]) -> Callable[..., Any]:
     a class method is looked up in the extension that the current strategy has.
     """
 
-    @functools.wraps(function)
     def method(owner: Any, *args: Any, **kwargs: Any) -> Any:
         wanted = kwargs.pop(_SWITCH, True)
         extension = _registered_for(owner) if wanted else None
@@ -110,7 +111,7 @@ def extension_delegate(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(owner, *args, **kwargs)
         return delegate.__func__(owner, *args, **kwargs)
 
-    return method
+    return tf_decorator.make_decorator(function, method)
 
 
 def _registered_for(owner: Any) -> type | None:

@@ -94,26 +94,30 @@ def _update(model: Any, run: Run, iterator: Any, emit: Emit) -> None:
 
 def _accumulate_and_update(model: Any, run: Run, iterator: Any, emit: Emit) -> None:
     optimizer, options = model.optimizer, model._ipu_options
-    prepare = getattr(optimizer, "_prepare_for_accumulation", None)
+    # Loss scaling has more to accumulate than gradients, and its own way to apply.
+    scales = hasattr(optimizer, "_prepare_for_accumulation")
 
     def step() -> list[Any]:
         with backprop.GradientCaptureContext() as capture:
-            gradients = _step_gradients(model, iterator, emit)
-            if prepare is not None:
-                gradients = prepare(gradients, capture.captured_gradients)
-        return [gradient for gradient, _ in gradients]
+            pairs = _step_gradients(model, iterator, emit)
+            if scales:
+                captured = capture.captured_gradients
+                pairs = optimizer._prepare_for_accumulation(pairs, captured)
+        return [gradient for gradient, _ in pairs]
 
-    gradients = _gradients.accumulated(
+    variables = model.trainable_variables
+    totals = _gradients.accumulated(
         step,
-        model.trainable_variables,
+        optimizer._accumulated_variables(variables) if scales else variables,
         run.accumulation_steps,
         options.gradient_accumulation_reduction_method,
         options.gradient_accumulation_optimizer_kwargs.get("dtype"),
     )
-    if prepare is not None:
-        optimizer = optimizer._for_accumulated()
     with weight_update(run.accumulation_steps):
-        _gradients.apply_gradients(optimizer, gradients)
+        if scales:
+            optimizer._apply_accumulated(totals)
+        else:
+            _gradients.apply_gradients(optimizer, totals)
 
 
 def _step_gradients(model: Any, iterator: Any, emit: Emit) -> list[tuple[Any, Any]]:

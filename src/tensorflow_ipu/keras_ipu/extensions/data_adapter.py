@@ -45,9 +45,9 @@ class IPUDataHandler(data_adapter.DataHandler):
         steps_per_execution: Any = None,
         replication_factor: int | None = 1,
     ) -> None:
+        _check_no_generator(x, y)
         _advise_tensors(x, y)
         self._replication_factor: int | None = None
-        self._given = x
         super().__init__(
             x,
             y,
@@ -122,8 +122,6 @@ class IPUDataHandler(data_adapter.DataHandler):
         distribute: bool,
     ) -> None:
         """Called by Keras once the data are wrapped, before anything is counted."""
-        if isinstance(self._adapter, data_adapter.GeneratorDataAdapter):
-            raise ValueError(_no_generators(self._given))
         if self._adapter.has_partial_batch():
             raise ValueError(
                 "The provided set of data has a partial batch, which could result in "
@@ -233,9 +231,13 @@ def _advise_tensors(x: Any, y: Any) -> None:
             )
 
 
-def _no_generators(data: Any) -> str:
+def _check_no_generator(x: Any, y: Any) -> None:
+    # Before Keras wraps the data: it would take the first batch and run the model.
+    adapter = data_adapter.select_data_adapter(x, y)
+    if not issubclass(adapter, data_adapter.GeneratorDataAdapter):
+        return
     hint = "use `tf.data.Dataset.from_generator()` to specify the shape of your data."
-    if isinstance(data, Iterator) and not isinstance(data, Generator):
+    if isinstance(x, Iterator) and not isinstance(x, Generator):
         hint = (
             "wrap your iterator inside a generator like so:\n\n"
             "def generator:\n"
@@ -243,9 +245,9 @@ def _no_generators(data: Any) -> str:
             "        yield next(iterator)\n\n"
             f"and {hint}"
         )
-    return (
-        f"Data of type `{type(data).__name__}` do not tell their shape, which a "
-        f"program for the IPU must know before it runs. Please {hint}"
+    raise ValueError(
+        f"Data of type `{type(x).__name__}` do not tell their shape, which a program "
+        f"for the IPU must know before it runs. Please {hint}"
     )
 
 

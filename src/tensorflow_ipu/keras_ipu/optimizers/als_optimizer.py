@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ipu import gradient_accumulation
-from tensorflow.python.ipu.ops import statistics_ops
+from tensorflow.python.ipu.ops import cross_replica_ops, statistics_ops
 from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
 
 from ._als_settings import OfInner, ReadOnly, Setting, check_power_of_two
@@ -190,37 +190,61 @@ class ALSOptimizer(_OptimizerV2Wrapper):
     ) -> Any:
         """Count and unscale gradients of the scaled loss, update, adapt the factor."""
         pairs = self._prepare_for_accumulation(list(grads_and_vars), captured_grads)
-        return self._for_accumulated().apply_gradients(pairs, name=name, **options)
+        return self._apply_accumulated(pairs, name=name, **options)
+
+    def _accumulated_variables(self, variables: Any) -> list[Any]:
+        """What is accumulated over steps: gradients of these variables, and counts."""
+        return [*variables, self._hist]
 
     def _prepare_for_accumulation(
         self, grads_and_vars: list[tuple[Any, Any]], captured: dict[str, Any] | None
     ) -> list[tuple[Any, Any]]:
-        """Count the gradients of one step and adapt the factor; unscaled gradients."""
+        """The gradients of one step, unscaled, and how many are out of range."""
         lsf = tf.identity(self._lsf)
         unscaled = [
             (None if grad is None else _divided(grad, lsf), variable)
             for grad, variable in grads_and_vars
         ]
-        self._adapt([grad for grad, _ in grads_and_vars], captured or {})
-        return unscaled
+        return [*unscaled, self._counted(grads_and_vars, captured)]
 
-    def _for_accumulated(self) -> Any:
-        """What applies gradients that were unscaled step by step."""
-        return self._opt
+    def _apply_accumulated(self, pairs: list[tuple[Any, Any]], **options: Any) -> Any:
+        """Update with gradients of one step or of several, then adapt the factor."""
+        *gradients, (counts, _) = pairs
+        applied = self._opt.apply_gradients(gradients, **options)
+        self._adapt(counts)
+        return applied
 
-    def _adapt(self, gradients: list[Any], captured: dict[str, Any]) -> None:
-        """Take the gradients into the counts; at the end of a period, judge them."""
+    def _counted(
+        self, grads_and_vars: list[tuple[Any, Any]], captured: dict[str, Any] | None
+    ) -> tuple[Any, Any]:
+        own = self._counts([grad for grad, _ in grads_and_vars])
+        own = tf.where(self._setting("captured_grads_only"), tf.zeros([2]), own)
+        return own + self._counts(tf.nest.flatten(captured or {})), self._hist
+
+    def _counts(self, gradients: list[Any]) -> Any:
+        """How many gradients in half precision are below the edge, and how many not."""
+        edge = self._setting("histogram_bin_edge")
+        halves = [g for g in gradients if g is not None and g.dtype == tf.float16]
+        if not halves:
+            return tf.zeros([2])
+        below = tf.add_n(
+            [
+                tf.math.count_nonzero(tf.abs(tf.cast(g, tf.float32)) < edge, None)
+                for g in map(tf.convert_to_tensor, halves)
+            ]
+        )
+        total = sum(g.shape.num_elements() for g in halves)
+        return tf.cast(tf.stack([below, total - below]), tf.float32)
+
+    def _adapt(self, counts: Any) -> None:
+        """Take in the counts of a step; at the end of a period, judge them."""
+        # All replicas must come to the same factor.
+        counts = cross_replica_ops.cross_replica_sum(counts)
         frequency = self._setting("update_frequency")
         due = (self._n > 0) & tf.equal(self._n % frequency, 0)
         due = due | tf.equal(frequency, 1)
         collect = due | self._setting("accumulate_statistics_over_update_period")
-        own = tf.where(
-            self._setting("captured_grads_only"),
-            tf.zeros([2]),
-            self._counts(gradients),
-        )
-        new = own + self._counts(tf.nest.flatten(captured))
-        new = (1.0 - self._setting("lpf_alpha")) * new
+        new = (1.0 - self._setting("lpf_alpha")) * counts
         hist = self._hist + tf.where(collect, new, tf.zeros([2]))
         lsf = tf.where(due, self._judged(hist), tf.identity(self._lsf))
         changed = tf.not_equal(lsf, self._lsf)
@@ -229,18 +253,6 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         self._lsf.assign(lsf)
         self._hist.assign(tf.where(due, tf.zeros([2]), hist))
         self._n.assign(tf.where(due, 0, self._n + 1))
-
-    def _counts(self, gradients: list[Any]) -> Any:
-        """How many gradients in half precision are below the edge, and how many not."""
-        edge = self._setting("histogram_bin_edge")
-        counts = tf.zeros([2])
-        for gradient in gradients:
-            if gradient is not None and gradient.dtype == tf.float16:
-                flat = tf.reshape(tf.cast(gradient, tf.float32), [-1])
-                counts = statistics_ops.histogram_update(
-                    counts, flat, [edge], absolute_of_input=True
-                )
-        return counts
 
     def _judged(self, hist: Any) -> Any:
         """The factor for the next period; the old one if it would leave its range."""
@@ -272,7 +284,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
 
 
 class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
-    """Accumulates gradients of an `ALSOptimizer`, whose factor adapts each step."""
+    """Accumulates gradients of an `ALSOptimizer`, whose factor adapts each update."""
 
     histogram = OfInner()
     normalized_histogram = OfInner()
@@ -339,11 +351,21 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         return super().apply_gradients(pairs, name, experimental_aggregate_gradients)
 
     def _apply_totals(self, totals: Any, **options: Any) -> Any:
-        return self._opt._for_accumulated().apply_gradients(totals, **options)
+        return self._opt._apply_accumulated(totals, **options)
 
 
 def _divided(gradient: Any, factor: Any) -> Any:
     if isinstance(gradient, tf.IndexedSlices):
-        values = gradient.values / tf.cast(factor, gradient.dtype)
+        values = _divided(gradient.values, factor)
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
-    return gradient / tf.cast(factor, gradient.dtype)
+    return saturated(gradient) / tf.cast(factor, gradient.dtype)
+
+
+def saturated(gradient: Any) -> Any:
+    """Half precision as on the device, where what overflows is the largest number.
+
+    An infinity would stay one, whatever it is divided by.
+    """
+    if gradient.dtype != tf.float16:
+        return gradient
+    return tf.clip_by_value(gradient, tf.float16.min, tf.float16.max)

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
 
-from .als_optimizer import ALSOptimizer
+from .als_optimizer import ALSOptimizer, saturated
 
 __all__ = [
     "_ParameterUnscalingALSOptimizer",
@@ -70,22 +70,21 @@ class _ParameterUnscalingALSOptimizer(ALSOptimizer):
         first = self.initial_loss_scaling_factor
         self._moments_lsf = self._new_state("moments_lsf", first, tf.float32)
 
-    def _for_accumulated(self) -> Any:
-        return _Rescaling(self._opt, self._moments_lsf, self._lsf)
+    def _prepare_for_accumulation(
+        self, grads_and_vars: list[tuple[Any, Any]], captured: dict[str, Any] | None
+    ) -> list[tuple[Any, Any]]:
+        """The gradients of one step, scaled, and how many are out of range."""
+        scaled = [
+            (None if grad is None else saturated(tf.convert_to_tensor(grad)), variable)
+            for grad, variable in grads_and_vars
+        ]
+        return [*scaled, self._counted(grads_and_vars, captured)]
 
-    def apply_gradients(
-        self,
-        grads_and_vars: Any,
-        captured_grads: dict[str, Any] | None = None,
-        global_step: Any = None,
-        name: str | None = None,
-        **options: Any,
-    ) -> Any:
-        """Count gradients of the scaled loss, update, adapt the factor."""
-        pairs = list(grads_and_vars)
+    def _apply_accumulated(self, pairs: list[tuple[Any, Any]], **options: Any) -> Any:
         scale = tf.identity(self._lsf)
-        self._adapt([grad for grad, _ in pairs], captured_grads or {})
-        return _apply(self._opt, self._moments_lsf, scale, pairs, name=name, **options)
+        self._opt.set_scales(scale, scale / tf.identity(self._moments_lsf))
+        self._moments_lsf.assign(scale)
+        return super()._apply_accumulated(pairs, **options)
 
     def get_config(self) -> dict[str, Any]:
         """Settings of the scaling and of the optimiser, in one."""
@@ -117,33 +116,6 @@ def with_scaling_arguments(init: Callable[..., None]) -> Callable[..., None]:
 
     __init__.__signature__ = signature
     return __init__
-
-
-class _Rescaling:
-    """Applies gradients that were unscaled while they were accumulated."""
-
-    def __init__(self, optimizer: Any, moments_lsf: Any, lsf: Any) -> None:
-        self._optimizer = optimizer
-        self._moments_lsf = moments_lsf
-        self._lsf = lsf
-
-    def apply_gradients(self, grads_and_vars: Any, **options: Any) -> Any:
-        """Update the variables."""
-        scale = tf.identity(self._lsf)
-        pairs = [
-            (None if grad is None else _single(grad) * scale, variable)
-            for grad, variable in grads_and_vars
-        ]
-        return _apply(self._optimizer, self._moments_lsf, scale, pairs, **options)
-
-
-def _apply(
-    optimizer: Any, moments_lsf: Any, scale: Any, pairs: Any, **options: Any
-) -> Any:
-    optimizer.set_scales(scale, scale / tf.identity(moments_lsf))
-    applied = optimizer.apply_gradients(pairs, **options)
-    moments_lsf.assign(scale)
-    return applied
 
 
 def _single(value: Any) -> Any:
