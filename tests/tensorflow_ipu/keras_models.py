@@ -70,7 +70,8 @@ def weights_after(
                     for x, y in batches[start : start + per_update]
                 ]
             )
-        for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+        gradients: Any = tape.gradient(loss, weights)
+        for weight, gradient in zip(weights, gradients, strict=True):
             weight.assign_sub(RATE * scale * gradient)
     return [weight.numpy() for weight in weights]
 

@@ -62,7 +62,7 @@ def test_a_model_of_inputs_and_outputs_may_have_a_class_of_its_own() -> None:
         pass
 
     with strategy().scope():
-        inputs = keras.Input(1)
+        inputs: Any = keras.Input(1)
         model = Own(inputs, inputs + 1.0)
     assert isinstance(model, extensions.FunctionalExtension)
     assert type(model).__mro__.index(Own) == 1
