@@ -22,6 +22,7 @@ from tests.capture.tensorflow.tracing import (
     lower_graph,
     names_of,
     of_kind,
+    price,
     spec,
     trace,
 )
@@ -174,3 +175,17 @@ def test_feeds_are_inputs_and_what_is_enqueued_are_outputs() -> None:
     (product,) = of_kind(graph, "mul")
     assert names_of(graph, Role.INPUT) == list(product.inputs)
     assert graph.outputs == product.outputs
+
+
+def test_a_gradient_may_be_a_constant() -> None:
+    weight = tf.Variable(tf.zeros(3), name="weight")
+    optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weight * 2.0)
+        optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
+
+    lowered = lower(step)
+    assert names_of(lowered.graph, Role.CONSTANT) == [lowered.gradients["weight"]]
+    assert price(lowered).simulation.cost.cycles > 0

@@ -129,3 +129,17 @@ def test_initialisers_are_no_part_of_the_program() -> None:
     lowered = lower_old(lambda x: tf.matmul(x, weight_of(4, 3)), 8, 4)
     assert kinds(lowered.graph) == ["matmul"]
     assert names_of(lowered.graph, Role.WEIGHT) == ["net/weight"]
+
+
+def test_handles_may_be_handed_on_outside_the_program() -> None:
+    graph = tf.Graph()
+    with graph.as_default():
+        weight = weight_of(3)
+        handle = tf.identity(weight.handle)
+        num_before = len(graph.get_operations())
+        read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+        read.set_shape((3,))
+        result = tf.sin(read)
+    ops = graph.get_operations()[num_before:]
+    lowered = lower_graph(graph, ops=ops, results=[result])
+    assert names_of(lowered.graph, Role.WEIGHT) == ["net/weight"]

@@ -106,3 +106,12 @@ def test_sharded_ops_are_on_their_chip() -> None:
     graph = lower_graph(trace(function, spec(3))).graph
     assert of_kind(graph, "tanh")[0].chip == 3
     assert graph.execution.num_chips == 4
+
+
+def test_chips_whose_ops_are_dropped_are_not_counted() -> None:
+    def function(x: Any) -> Any:
+        with marked(STAGE, {"i": 1}):
+            tf.tanh(x)
+        return tf.sin(x)
+
+    assert lower_graph(trace(function, spec(3))).graph.execution.num_chips == 1

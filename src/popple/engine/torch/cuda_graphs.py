@@ -100,7 +100,7 @@ class CudaGraphs:
     ) -> _Captured | None:
         held = [tensor.to(self._device, copy=True) for tensor in inputs]
         try:
-            captured = _Captured(held, *self._capture(function, held))
+            captured = _Captured(function, held, *self._capture(function, held))
         except RuntimeError as error:
             self._is_on = False
             self._on_failure(str(error).strip().splitlines()[0])
@@ -113,8 +113,12 @@ class CudaGraphs:
 
 @dataclass(frozen=True)
 class _Captured:
-    """One captured graph with the memory of its inputs and results."""
+    """One captured graph with the memory of its inputs and results.
 
+    The function is not called again; it keeps the memory alive that the graph uses.
+    """
+
+    function: Function
     inputs: list[Tensor]
     replay: Callable[[], None]
     results: list[Any]
