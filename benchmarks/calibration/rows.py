@@ -1,0 +1,165 @@
+"""Rows: a published figure with the modelled one, and what many of them say."""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+FITS = "fits"
+"""Quantity of rows that say whether a program fits: 1 for yes, 0 for no."""
+
+
+class NotExpressed(Exception):
+    """A row that has no model here; the text is the reason."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published figure: of what program, on which chip, of what quantity.
+
+    `group` names rows that are summed up together, a tool or a kind of model.
+    """
+
+    name: str
+    group: str
+    chip: str
+    quantity: str
+    published: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row with its modelled figure, or with the reason why there is none."""
+
+    row: Row
+    modelled: float | None = None
+    reason: str = ""
+
+    @property
+    def error(self) -> float:
+        """Modelled over published, less one; for fits 0 if right, else 1."""
+        if self.modelled is None:
+            return math.nan
+        if self.row.quantity == FITS:
+            return float(self.modelled != self.row.published)
+        return self.modelled / self.row.published - 1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one program on one chip; `model` gives the figure of each quantity."""
+
+    rows: tuple[Row, ...]
+    model: Callable[[], Mapping[str, float]]
+
+    def results(self) -> list[Result]:
+        """The rows with their modelled figures."""
+        try:
+            figures = self.model()
+        except NotExpressed as error:
+            return [Result(row, None, str(error)) for row in self.rows]
+        return [Result(row, figures[row.quantity]) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Sizes of the errors of some rows."""
+
+    num_rows: int
+    median: float
+    percentile_90: float
+    mean: float
+
+    def __str__(self) -> str:
+        return (
+            f"median |error| {self.median:6.1%}, 90th percentile "
+            f"{self.percentile_90:6.1%}, mean {self.mean:6.1%} of {self.num_rows} rows"
+        )
+
+
+Key = tuple[str, str, str]
+"""Quantity, chip and group of a summary; the group is "all" for all of them"""
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a table with a heading."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def summarise(results: Iterable[Result]) -> dict[Key, Summary]:
+    """Errors by quantity and chip: of each group, then of all groups together."""
+    sizes: dict[Key, list[float]] = {}
+    for result in results:
+        if result.modelled is None:
+            continue
+        row = result.row
+        for group in (row.group, "all"):
+            key = (row.quantity, row.chip, group)
+            sizes.setdefault(key, []).append(abs(result.error))
+    ordered = sorted(sizes, key=lambda key: (key[:2], key[2] == "all", key[2]))
+    return {key: _summary(sizes[key]) for key in ordered}
+
+
+def _summary(sizes: Sequence[float]) -> Summary:
+    ordered = sorted(sizes)
+    return Summary(
+        len(ordered),
+        statistics.median(ordered),
+        ordered[math.ceil(0.9 * len(ordered)) - 1],
+        statistics.fmean(ordered),
+    )
+
+
+def render_table(results: Iterable[Result]) -> Iterator[str]:
+    """A line for each figure: name, published, modelled, error."""
+    yield f"{'name':54} {'chip':6} {'quantity':16} published  modelled    error"
+    for result in results:
+        row = result.row
+        head = f"{row.name[:54]:54} {row.chip:6} {row.quantity:16}"
+        if result.modelled is None:
+            yield f"{head} not expressed: {result.reason}"
+            continue
+        figures = f"{_figure(row.published)} {_figure(result.modelled)}"
+        yield f"{head} {figures} {_error_text(result)}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:9.0f}" if abs(value) >= 1000 else f"{value:9.4g}"
+
+
+def _error_text(result: Result) -> str:
+    if result.row.quantity == FITS:
+        return "   wrong" if result.error else "   right"
+    return f"{result.error:+8.1%}"
+
+
+def render_summaries(summaries: Mapping[Key, Summary]) -> Iterator[str]:
+    """A line for each quantity, chip and group."""
+    for (quantity, chip, group), summary in summaries.items():
+        if quantity == FITS:
+            right = 1 - summary.mean
+            yield f"{quantity:16} {chip:6} {group:24} {right:6.1%} right of " + str(
+                summary.num_rows
+            )
+        else:
+            yield f"{quantity:16} {chip:6} {group:24} {summary}"
+
+
+def write_csv(results: Iterable[Result], path: Path) -> None:
+    """All results as a table."""
+    heading = "name,group,chip,quantity,published,modelled,error,reason".split(",")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(heading)
+        for each in results:
+            row, modelled = each.row, each.modelled
+            figures = ["", ""] if modelled is None else [modelled, each.error]
+            writer.writerow(
+                [row.name, row.group, row.chip, row.quantity, row.published]
+                + [*figures, each.reason]
+            )

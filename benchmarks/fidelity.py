@@ -1,0 +1,100 @@
+"""How true the model is: every published figure beside the modelled one.
+
+    python benchmarks/fidelity.py [--facts DIR] [--set compiler] [--only 'resnet.*']
+
+DIR holds tables of the names and columns of tests/calibration/data, which is the
+default. Each row becomes a torch module that is captured, planned and simulated. Prints
+name, published, modelled, error; then the sizes of the errors by quantity, chip and
+group. Rows that cannot be expressed are printed with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+# This folder has a script with the facade's name: look beside it instead.
+sys.path[0] = str(Path(__file__).parents[1])
+
+from benchmarks.calibration.compiler import compiler_rows  # noqa: E402
+from benchmarks.calibration.rows import (  # noqa: E402
+    Result,
+    Rows,
+    render_summaries,
+    render_table,
+    summarise,
+    write_csv,
+)
+from benchmarks.calibration.vertices import vertex_rows  # noqa: E402
+
+FACTS = Path(__file__).parents[1] / "tests" / "calibration" / "data"
+SETS: Mapping[str, Callable[[Path], Iterator[Rows]]] = {
+    "vertices": vertex_rows,
+    "compiler": compiler_rows,
+}
+
+
+def main() -> None:
+    """Model the rows asked for and print what came out."""
+    arguments = _arguments()
+    names = [arguments.set] if arguments.set else list(SETS)
+    everything: list[Result] = []
+    for name in names:
+        start = time.perf_counter()
+        found = _chosen(SETS[name](arguments.facts), arguments.only)
+        results = model_all(found, arguments.jobs)
+        everything += results
+        print(f"== {name}: {len(results)} rows", flush=True)
+        for line in render_table(results):
+            print(line)
+        for line in render_summaries(summarise(results)):
+            print(line)
+        print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
+    if arguments.csv:
+        write_csv(everything, arguments.csv)
+
+
+def model_all(rows: Iterable[Rows], num_jobs: int = 1) -> list[Result]:
+    """Results of all rows in their order, by several processes if asked for."""
+    found = list(rows)
+    if num_jobs == 1:
+        return [result for each in found for result in each.results()]
+    with multiprocessing.get_context("fork").Pool(num_jobs) as pool:
+        parts = pool.map(_Numbered(found), range(len(found)), chunksize=1)
+    return [result for part in parts for result in part]
+
+
+class _Numbered:
+    """Rows by number: a forked process has them, they need not be sent."""
+
+    rows: list[Rows]
+
+    def __init__(self, rows: list[Rows]) -> None:
+        _Numbered.rows = rows
+
+    def __call__(self, number: int) -> list[Result]:
+        return _Numbered.rows[number].results()
+
+
+def _chosen(found: Iterable[Rows], only: str) -> list[Rows]:
+    pattern = re.compile(only)
+    return [each for each in found if pattern.search(each.rows[0].name)]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--facts", type=Path, default=FACTS)
+    parser.add_argument("--set", choices=sorted(SETS))
+    parser.add_argument("--only", default="", help="regular expression on names")
+    parser.add_argument("--csv", type=Path, help="write the results as a table")
+    parser.add_argument("--jobs", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
