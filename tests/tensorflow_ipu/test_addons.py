@@ -49,6 +49,51 @@ def test_dropout_scales_what_it_keeps() -> None:
     assert 0.65 < np.mean(kept > 0) < 0.85  # 3/4, four deviations of 1000 draws
 
 
+def attention(**options: Any) -> Any:
+    """Two heads of size three that answer with four numbers."""
+    sizes = {"num_attention_heads": 2, "attention_head_size": 3}
+    return layers.EffectiveTransformer(4, 8, **sizes, **options)
+
+
+def attended(layer: Any, *more: Any) -> Any:
+    lengths = tf.constant([[2], [3]]), tf.constant([[1], [4]])
+    sources, targets = SEQUENCES[:, :3, 0], SEQUENCES[:, :4, 1]
+    return layer([sources, lengths[0], targets, lengths[1], *more], training=False)
+
+
+def test_attention_does_not_see_padding() -> None:
+    layer = attention(use_scale=True, layer_norm_output=False)
+    output, context = attended(layer)
+    assert output.shape == (2, 4)
+    assert context.shape == (2, 3, 2, 3)
+    # The only key of sequence 0 is followed by three of padding, which score zero.
+    kernels = [layer.weights[2 * n + 1] for n in range(3)]
+    source, target = SEQUENCES[0, 1, 0], SEQUENCES[0, 0, 1]
+    query, key, value = (
+        tf.reshape(number * kernel, [2, 3])
+        for number, kernel in zip((source, target, target), kernels, strict=True)
+    )
+    score = tf.exp(tf.reduce_sum(query * key, axis=-1, keepdims=True))
+    expected = value * score / (score + 3.0)
+    np.testing.assert_allclose(context[0, 1], expected, rtol=1e-5)
+
+
+def test_attention_masks_heads() -> None:
+    _, context = attended(attention(), tf.constant([[True, False], [True, True]]))
+    assert not context[0, :, 1].numpy().any()
+    assert context[1, :, 1].numpy().any()
+    with pytest.raises(ValueError, match="q_mask must have shape"):
+        attended(attention(), tf.ones([2, 3]))
+
+
+def test_attention_comes_back_from_its_configuration() -> None:
+    layer = attention(qkv_activation="relu", output_dropout_prob=0.5)
+    twin = layers.EffectiveTransformer.from_config(layer.get_config())
+    assert twin.get_config() == layer.get_config()
+    with pytest.raises(ValueError, match="greater than sequences_per_iter"):
+        layers.EffectiveTransformer(4, 1, sequences_per_iter=2)
+
+
 def test_layer_normalisation_over_any_dimensions() -> None:
     found = layers.LayerNormalization(axis=[1, 2])(SEQUENCES)
     expected = keras.layers.LayerNormalization(axis=[1, 2])(SEQUENCES)

@@ -11,8 +11,12 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from tensorflow.compiler.plugin.poplar.ops import (  # noqa: E402
+    gen_application_runtime as raw,
+)
 from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu import embedded_runtime, serving  # noqa: E402
+from tensorflow.python.ipu._engine import ENGINES  # noqa: E402
 
 from popple.errors import UsageError  # noqa: E402
 
@@ -119,6 +123,21 @@ def test_an_executable_answers_call_by_call(tmp_path: Path) -> None:
     np.testing.assert_array_equal(answers, [[2.0 * n, 2.0] for n in range(5)])
     with pytest.raises(RuntimeError, match="never started"):
         embedded_runtime.embedded_runtime_call([tf.zeros([2])], context)
+
+
+def test_raw_operators_start_and_call_when_they_run(tmp_path: Path) -> None:
+    path = written(tmp_path, tf.Variable(2.0, name="w"), freeze=False)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        start = raw.application_runtime([tf.constant(7.0)], path, engine_name="raw")
+        batch = tf.compat.v1.placeholder(tf.float32, [2])
+        answer = raw.application_call([batch], start, [tf.float32], engine_name="raw")
+        assert session.run(answer, {batch: [1.0, 3.0]})[0].tolist() == [7.0, 21.0]
+    ENGINES.forget("raw")
+
+
+def test_compiling_has_no_raw_operator() -> None:
+    with pytest.raises(AttributeError, match=r"Use .*application_compile_op"):
+        _ = raw.ipu_application_compile
 
 
 def test_variables_are_inputs_unless_they_are_frozen(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -98,6 +98,21 @@ class KerasExtensions:
                 extender: Any = extension_type
                 extender.extend(instance, class_type, extension)
                 return
+
+    @staticmethod
+    def create_patched_init(
+        instance_cls: Any, extension_cls: Any
+    ) -> Callable[..., None]:
+        """A constructor for a class that is both: first the model, then the extension.
+
+        The extension's own constructor takes no arguments.
+        """
+
+        def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+            instance_cls.__init__(self, *args, **kwargs)
+            extension_cls.__init__(self)
+
+        return construct
 
     def _all_extensions(self) -> Iterator[tuple[Key, type]]:
         yield from self._keras_extensions.items()

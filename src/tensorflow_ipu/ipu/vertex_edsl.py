@@ -180,7 +180,7 @@ def constant(value: float) -> ConstantVertexExpr:
 class PlaceholderVertexExpr(VertexExpression):
     """An input or a local variable."""
 
-    def __init__(self, name: str, type: Any = None) -> None:
+    def __init__(self, name: str, type: Any) -> None:
         super().__init__(type)
         self._name = name
 
@@ -316,20 +316,20 @@ class LetVertexExpr(VertexExpression):
         self._f = f
 
     def __str__(self) -> str:
-        return f"(let x={self._expr} in {self._f(PlaceholderVertexExpr('x'))})"
+        return f"(let x={self._expr} in {self._f(PlaceholderVertexExpr('x', None))})"
 
     def lower(self, source: DefaultNameSource) -> str:
         """A lambda that holds the named value."""
         name = f"var{source.GetNextName()}"
         value = self._expr.lower(source)
-        body = self._f(PlaceholderVertexExpr(name)).lower(source)
+        body = self._f(PlaceholderVertexExpr(name, None)).lower(source)
         return f"[&, {name}={value}]{{return {body};}}()"
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The outer expression, with the named value among its inputs."""
         name = f"let{len(values)}"
         inner = {**values, name: self._expr.evaluate(values)}
-        return self._f(PlaceholderVertexExpr(name)).evaluate(inner)
+        return self._f(PlaceholderVertexExpr(name, None)).evaluate(inner)
 
 
 def let(expr: VertexExpression, f: Callable[[VertexExpression], Any]) -> LetVertexExpr:

@@ -3,6 +3,7 @@
 from .ctc import CTCInferenceLayer, CTCLoss, CTCPredictionsLayer
 from .dense import SerialDense
 from .dropout import Dropout
+from .effective_transformer import EffectiveTransformer
 from .embedding import Embedding
 from .ipu_layer import IPULayer
 from .marks import AssumeEqualAcrossReplicas, RecomputationCheckpoint
@@ -27,6 +28,7 @@ __all__ = [
     "CTCLoss",
     "CTCPredictionsLayer",
     "Dropout",
+    "EffectiveTransformer",
     "Embedding",
     "GroupNorm",
     "GroupNormalization",

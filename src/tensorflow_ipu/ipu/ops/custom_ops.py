@@ -78,7 +78,9 @@ def codelet_expression_op(
     functions of `ipu.vertex_edsl`. The result has the type of the first tensor.
     """
     names = [f"in{i}" for i in range(len(args))]
-    expression = vertex_expression(*[PlaceholderVertexExpr(name) for name in names])
+    expression = vertex_expression(
+        *[PlaceholderVertexExpr(name, None) for name in names]
+    )
     values = dict(zip(names, args, strict=True))
     return tf.cast(expression.evaluate(values), args[0].dtype)
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
+from tensorflow.compiler.plugin.poplar.ops import _host
 
 from .. import _executable
 from .._engine import ENGINES
@@ -70,7 +70,7 @@ def embedded_runtime_start(
         )
     _check(tensors, expected, Exception)
     engine = ENGINES.get(name, executable)
-    started = _on_host(engine.start, tensors, [tf.bool])[0]
+    started = _host.computed(engine.start, tensors, [tf.bool])[0]
     return RuntimeContext(name, executable_file, message, started)
 
 
@@ -85,7 +85,7 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
     _check(inputs, expected, TypeError)
     engine = ENGINES.running(context.name())
     with tf.control_dependencies(_as_dependency(context.start_output())):
-        found = _on_host(engine.call, inputs, context.output_types())
+        found = _host.computed(engine.call, inputs, context.output_types())
     for tensor, output in zip(found, context.signature().streamed_outputs, strict=True):
         tensor.set_shape(output.shape.dimensions)
     return found
@@ -152,18 +152,6 @@ def _check(
                 f"Mismatched input dtype {place}. Expected {dtype}, but input {index}"
                 f" has dtype {tensor.dtype}."
             )
-
-
-def _on_host(function: Any, tensors: Sequence[Any], types: Sequence[Any]) -> list[Any]:
-    """What a function of arrays gives, now or when the graph runs."""
-    if tf.executing_eagerly():
-        found = function(*(np.asarray(tensor) for tensor in tensors))
-        return [
-            tf.constant(value, kind) for value, kind in zip(found, types, strict=True)
-        ]
-    with tf.device("/device:CPU:0"):
-        found = tf.numpy_function(function, list(tensors), list(types))
-    return list(found) if isinstance(found, list | tuple) else [found]
 
 
 def _as_dependency(tensor: Any) -> list[Any]:

@@ -7,26 +7,53 @@ many iterations, after which they start from zero again.
 
 from __future__ import annotations
 
-import contextlib
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.compiler.plugin.poplar.driver import backend_config_pb2, threestate_pb2
+from tensorflow.compiler.plugin.poplar.driver import threestate_pb2
 
 from popple.engine.tensorflow import ACCUMULATE, NOTHING, region, weight_update
 
-from .. import _errors, scopes
+from .. import _errors
 from ._accumulation import Scale, accumulator_dtype, contribution, scaled
 from ._iterations import current_loop
+from ._passes import (
+    HandleMatMulGrads,
+    SetMlType,
+    SetOpAsBwd,
+    SetOpAsFwd,
+    SetOpAsWU,
+    conv_gradients_override_map,
+    gradient_override_scope,
+    gradients_override_map,
+    matmul_gradients_override_map,
+)
 from ._scratch import Scratch
-from ._tensors import Tensor
+from ._tensors import Dtype, Tensor
+
+__all__ = [
+    "HandleMatMulGrads",
+    "SetMlType",
+    "SetOpAsBwd",
+    "SetOpAsFwd",
+    "SetOpAsWU",
+    "accumulate_gradients",
+    "accumulate_tagged_gradients",
+    "bool_to_three_state",
+    "check_offload",
+    "conv_gradients_override_map",
+    "create_resource_update",
+    "get_accumulator_dtype",
+    "get_activation_name",
+    "gradient_override_scope",
+    "gradients_override_map",
+    "matmul_gradients_override_map",
+]
 
 GradientsAndVariables = Sequence[tuple[Any, Any]]
-
-get_accumulator_dtype = accumulator_dtype
 
 
 @dataclass
@@ -166,6 +193,11 @@ def check_offload(offload: bool | None, shard_state: bool | None) -> None:
         )
 
 
+def get_accumulator_dtype(variable: Any, dtype_override: Any) -> Dtype:
+    """The type of the sum of a variable's gradients, see `accumulate_gradients`."""
+    return accumulator_dtype(variable, dtype_override)
+
+
 def bool_to_three_state(value: bool | None, default: str | None = None) -> str:
     """A choice that may be left open, by its name in the configuration."""
     state = threestate_pb2.ThreeState.Name
@@ -194,40 +226,3 @@ def get_activation_name(identifier: Any) -> str:
             f"Unrecognized function : {identifier.__module__}.{identifier.__name__}"
         )
     return identifier.__name__
-
-
-def SetMlType(op: Any, ml_type: int | None) -> Any:
-    """Mark an operation as part of inference, or of a pass of training."""
-    if tf.executing_eagerly() or not ml_type:
-        return op
-    operation = op if isinstance(op, tf.Operation) else op.op
-    name = backend_config_pb2.FrontendAttributeId.Name(backend_config_pb2.ML_TYPE)
-    marks = scopes._frontend_attributes(operation.graph)
-    marks.map[name] = backend_config_pb2.MLType.Name(ml_type)
-    operation._set_attr(scopes.FRONTEND_ATTRIBUTES_NAME, scopes._packed(marks))
-    return op
-
-
-def SetOpAsFwd(op: Any) -> Any:
-    """Mark an operation as forward pass."""
-    return SetMlType(op, backend_config_pb2.TRAINING_FWD)
-
-
-def SetOpAsBwd(op: Any) -> Any:
-    """Mark an operation as gradient with respect to activations."""
-    return SetMlType(op, backend_config_pb2.TRAINING_BWD)
-
-
-def SetOpAsWU(op: Any) -> Any:
-    """Mark an operation as gradient with respect to weights."""
-    return SetMlType(op, backend_config_pb2.TRAINING_WU)
-
-
-@contextlib.contextmanager
-def gradient_override_scope(training: bool) -> Iterator[None]:
-    """Mark what is built inside as forward pass of training, or as inference."""
-    kinds = backend_config_pb2
-    kind = kinds.TRAINING_FWD if training else kinds.INFERENCE_FWD
-    name = kinds.FrontendAttributeId.Name(kinds.ML_TYPE)
-    with scopes.frontend_attribute(name, kinds.MLType.Name(kind)):
-        yield

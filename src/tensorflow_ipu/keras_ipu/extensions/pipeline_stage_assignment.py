@@ -58,7 +58,9 @@ class PipelineStage:
         self._strategy = strategy
         return self
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(
+        self, _exception_type: object, _value: object, _traceback: object
+    ) -> None:
         delattr(self._strategy, _STAGE)
 
 

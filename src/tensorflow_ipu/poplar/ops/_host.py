@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.eager import context
+from tensorflow.python.framework import constant_op, dtypes, ops
 from tensorflow.python.ops import script_ops
 
 
@@ -30,6 +31,21 @@ def value(
         result: Any = script_ops.numpy_function(make, [], dtype)
     result.set_shape(shape)
     return result
+
+
+def computed(
+    function: Callable[..., Any], tensors: Sequence[Any], types: Sequence[Any]
+) -> list[Any]:
+    """What a function of arrays gives, now or when the graph runs."""
+    if context.executing_eagerly():
+        found = function(*(np.asarray(tensor) for tensor in tensors))
+        return [
+            constant_op.constant(value, kind)
+            for value, kind in zip(found, types, strict=True)
+        ]
+    with ops.device("/device:CPU:0"):
+        found = script_ops.numpy_function(function, list(tensors), list(types))
+    return list(found) if isinstance(found, list | tuple) else [found]
 
 
 def action(act: Callable[[], None], name: str | None) -> Any:
