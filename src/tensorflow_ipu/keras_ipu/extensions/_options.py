@@ -123,11 +123,7 @@ class Options:
                 accumulate_outfeed, self.pipelining_accumulate_outfeed
             ),
             gradient_accumulation_reduction_method=Reduction.parse(method),
-            # Captured gradients serve loss scaling, which wants them step by step.
-            pipelining_kwargs={
-                "gradient_accumulation_for_captured_grads": False,
-                **kwargs,
-            },
+            pipelining_kwargs=dict(kwargs),
         )
 
     def with_callbacks(self, asynchronous: bool) -> Options:

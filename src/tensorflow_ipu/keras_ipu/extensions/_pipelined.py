@@ -67,6 +67,8 @@ def _arguments(model: Any, run: Run, capture: Any) -> dict[str, Any]:
     trains = run.mode is Mode.FIT
     count = run.accumulation_steps if trains else run.num_steps
     arguments = {
+        # Captured gradients serve loss scaling, which wants them step by step.
+        "gradient_accumulation_for_captured_grads": False,
         **options.pipelining_kwargs,
         "gradient_accumulation_count": count,
         "repeat_count": run.num_steps // count,

@@ -158,8 +158,11 @@ class ModelExtension(KerasExtensionBase):
                 "other shapes or types: build it for shapes that fit all data."
             ) from error
 
+    def _has_call(self: Any) -> bool:
+        return type(self).call is not training.Model.call
+
     def _check_call_is_kept(self: Any) -> None:
-        if type(self).call is training.Model.call:
+        if not self._has_call():
             raise NotImplementedError(
                 f"The function `call` for the model {self.name} has not been "
                 "implemented. A subclass of `Model` must have one."
@@ -176,6 +179,7 @@ class ModelExtension(KerasExtensionBase):
         config = {**self._ipu_options.to_config(), _MARK: True}
         if self._ipu_network is not None:
             config["graph_network_initialized"] = True
+            config[_IS_LIST] = isinstance(self._ipu_network._nested_inputs, list)
             config.update(
                 copy.deepcopy(functional.get_network_config(self._ipu_network))
             )
@@ -194,21 +198,17 @@ class ModelExtension(KerasExtensionBase):
                 "return what an IPUStrategy has to keep. Start it with "
                 "`config = super().get_config()` and add to that."
             )
-        if config.get("graph_network_initialized", False):
+        # Loaded without its class it can be called, but its layers are out of sight.
+        if config.get("graph_network_initialized", False) and self._has_call():
             self._restore_network(config)
 
     def _restore_network(self: Any, config: dict[str, Any]) -> None:
-        """Make the saved graph of layers again, of the layers the model has now."""
-        for layer in self.layers:
-            if not isinstance(layer, input_layer.InputLayer):
-                layer._inbound_nodes.clear()
-                layer._outbound_nodes.clear()
-        layers = {layer.name: layer for layer in self.layers}
-        inputs, outputs, _ = functional.reconstruct_from_config(
-            config, created_layers=layers
-        )
-        with plain_models():
-            self._ipu_network = functional.Functional(inputs, outputs, name=self.name)
+        """Trace the model for the inputs it was saved with; put back its stages.
+
+        Its own layers are called, whatever they were named when it was saved.
+        """
+        self._ipu_network = None
+        self._trace_network(_inputs_of(config))
         stages = config.get("pipeline_stage_assignment", [])
         if stages:
             assignments = _assignments.from_config(self, stages)
@@ -216,6 +216,18 @@ class ModelExtension(KerasExtensionBase):
 
 
 _MARK = "get_config_has_been_called"
+# Keras writes a single input as a list of one.
+_IS_LIST = "inputs_are_a_list"
+
+
+def _inputs_of(config: dict[str, Any]) -> Any:
+    """New inputs for a model, those of a configuration."""
+    kind = input_layer.InputLayer.__name__
+    layers = [each for each in config["layers"] if each["class_name"] == kind]
+    only_inputs = {"layers": layers, "output_layers": config["input_layers"]}
+    inputs, _, _ = functional.reconstruct_from_config({**config, **only_inputs})
+    is_single = isinstance(inputs, list) and len(inputs) == 1
+    return inputs[0] if is_single and not config.get(_IS_LIST) else inputs
 
 
 def _map_inputs(inputs: Any, function: Any) -> Any:

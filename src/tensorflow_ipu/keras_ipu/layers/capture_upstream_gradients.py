@@ -23,11 +23,11 @@ __all__ = ["CaptureActivationGradients", "CaptureUpstreamGradients"]
 class _GradientCaptureLayerBase(Layer):
     """A layer that stands for the one inside it, weights and all."""
 
-    def __init__(self, layer: Any, tag: str) -> None:
+    def __init__(self, layer: Any, tag: str | None = None, suffix: str = "") -> None:
         _check_is_layer(layer)
         self._layer = layer
-        self._tag = tag
-        super().__init__(dtype=layer.dtype, name=tag)
+        self._tag = layer.name + suffix if tag is None else tag
+        super().__init__(dtype=layer.dtype, name=self._tag)
 
     def build(self, input_shape: Any) -> None:
         """Build the layer inside."""
@@ -95,7 +95,7 @@ class CaptureUpstreamGradients(_GradientCaptureLayerBase):
     """Keeps the gradients with respect to what a layer gives out."""
 
     def __init__(self, layer: Any, tag: str | None = None) -> None:
-        super().__init__(layer, layer.name + "_cug" if tag is None else tag)
+        super().__init__(layer, tag, suffix="_cug")
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """What the layer inside computes."""
@@ -135,7 +135,7 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
     """
 
     def __init__(self, layer: Any, tag: str | None = None) -> None:
-        super().__init__(layer, layer.name + "_cag" if tag is None else tag)
+        super().__init__(layer, tag, suffix="_cag")
         if not self.layer_is_supported(layer):
             raise ValueError(
                 f"Layer {layer.name} does not use an activation function, and there "
