@@ -7,7 +7,8 @@ under that name, or None for everything that is stock.
   folders of this package.
 - `keras`, in a program for the IPU, is tf_keras in the layout of Keras 2.6
   (`keras_layout`); in any other program it is the installed Keras.
-- `tensorflow` is stock; its first import chooses tf_keras behind `tf.keras`.
+- `tensorflow` is stock; its first import chooses tf_keras behind `tf.keras`, and a few
+  of its modules look out for programs that name the IPU (`_watch`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tensorflow_ipu import _notices
+from tensorflow_ipu import _notices, _watch
 from tensorflow_ipu._program import PROGRAM
 from tensorflow_ipu.keras_layout import adoption, names, proxy
 
@@ -65,6 +66,8 @@ def find_spec(name: str, path: Any = None) -> ModuleSpec | None:
     """What Popple serves under `name`, if anything."""
     if name == "tensorflow":
         prepare_tensorflow()
+    if name in _watch.WATCHED:
+        return find_with(WatchingLoader, name, path)
     if name in EXTENDED:
         return find_extended(name, path)
     if name.startswith("keras"):
@@ -137,10 +140,25 @@ def find_extended(name: str, path: Any) -> ModuleSpec | None:
     """A module that gets more names once its own code has run."""
     # Programs import the public faces; the rest follows with TensorFlow itself.
     wanted = is_for_ipu() if name in adoption.FACES else PROGRAM.is_for_ipu
-    spec = find_stock(name, path) if wanted else None
+    return find_with(ExtendingLoader, name, path) if wanted else None
+
+
+def find_with(
+    loader: type[SourceFileLoader], name: str, path: Any
+) -> ModuleSpec | None:
+    """A stock module that is loaded in a way of ours."""
+    spec = find_stock(name, path)
     if spec is not None and spec.origin:
-        spec.loader = ExtendingLoader(name, spec.origin)
+        spec.loader = loader(name, spec.origin)
     return spec
+
+
+class WatchingLoader(SourceFileLoader):
+    """Runs a module as always, then looks out for the IPU in it."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        _watch.watch(module, is_for_ipu)
 
 
 class ExtendingLoader(SourceFileLoader):

@@ -24,6 +24,11 @@ IPU_IMPORT = re.compile(
     re.MULTILINE,
 )
 
+# A string that is the name of a device, also one that is put together.
+IPU_DEVICE = re.compile(r"^[^\n#]*[\"'](?:/device:|/)?IPU:[\d{%\"']", re.MULTILINE)
+
+OURS = os.path.dirname(__file__) + os.sep
+
 IPU_MODULE = re.compile(r"(tensorflow\.python|tensorflow\.keras|keras)\.ipu\b")
 
 
@@ -44,7 +49,7 @@ class Program:
         files = [*files_that_import(), *main_file()]
         texts = [*map(self._unread_text, files), command_text()]
         names = modules_being_imported()
-        return any(map(IPU_MODULE.match, names)) or any(map(IPU_IMPORT.search, texts))
+        return any(map(IPU_MODULE.match, names)) or any(map(speaks_of_ipu, texts))
 
     def _unread_text(self, name: str) -> str:
         """The text of a file (or notebook cell) that was not looked at before."""
@@ -52,6 +57,11 @@ class Program:
             return ""
         self.read.add(name)
         return "".join(linecache.getlines(name))
+
+
+def speaks_of_ipu(text: str) -> bool:
+    """Whether some source imports something of the IPU, or names one."""
+    return bool(IPU_IMPORT.search(text) or IPU_DEVICE.search(text))
 
 
 def frames_that_import() -> Iterator[FrameType]:
@@ -63,8 +73,9 @@ def frames_that_import() -> Iterator[FrameType]:
 
 
 def files_that_import() -> list[str]:
-    """The files whose code led to this import."""
-    return [frame.f_code.co_filename for frame in frames_that_import()]
+    """The files whose code led to this import; ours speak of the IPU anyway."""
+    names = [frame.f_code.co_filename for frame in frames_that_import()]
+    return [name for name in names if not name.startswith(OURS)]
 
 
 def modules_being_imported() -> list[str]:
