@@ -193,3 +193,14 @@ def test_keras_optimizers_are_not_wrapped() -> None:
 
     with pytest.raises(ValueError, match=r"keras\.ipu\.optimizers"):
         ipu.optimizers.IpuOptimizer(gradient_descent.SGD())
+
+
+def test_the_settings_of_a_wrapped_optimiser_are_set_on_it() -> None:
+    from keras.ipu.optimizers import ALSGradientAccumulationOptimizer, ALSOptimizerSGD
+
+    inner = ALSOptimizerSGD(0.1)
+    outer = ALSGradientAccumulationOptimizer(inner, 4)
+    with pytest.raises(AttributeError, match="update_frequency belongs to the optim"):
+        outer.update_frequency = 2
+    inner.update_frequency = 2
+    assert outer.update_frequency == 2

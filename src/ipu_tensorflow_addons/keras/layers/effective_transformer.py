@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -110,8 +109,8 @@ class EffectiveTransformer(IPULayer):
         if self._attention_dropout is not None:
             context = self._attention_dropout(context, training=training)
         context = tf.transpose(context, [0, 2, 1, 3])
-        size = math.prod(context.shape.as_list()[1:])
-        output = self._output(tf.reshape(context, [-1, size]))
+        num_numbers = tensors[0].shape[1] * self._query.units
+        output = self._output(tf.reshape(context, [-1, num_numbers]))
         if self._output_dropout is not None:
             output = self._output_dropout(output, training=training)
         if self._norm is not None:

@@ -74,6 +74,8 @@ def mark_with_stage(made: Any) -> None:
 class _Layer:
     """A layer and its stage; None while it has none."""
 
+    pipeline_stage: int | None
+
     def __init__(self, layer: Any, pipeline_stage: int | None = None) -> None:
         self._layer = layer
         self.pipeline_stage = pipeline_stage

@@ -76,6 +76,12 @@ class OfInner:
     def __get__(self, optimizer: Any, owner: type | None = None) -> Any:
         return self if optimizer is None else getattr(optimizer._opt, self._name)
 
+    def __set__(self, optimizer: Any, value: Any) -> None:
+        raise AttributeError(
+            f"{self._name} belongs to the optimizer that was given to "
+            f"{type(optimizer).__name__}: set it there."
+        )
+
 
 def check_power_of_two(_: Any, name: str, value: Any) -> None:
     """Factors of a loss must not change its digits."""
