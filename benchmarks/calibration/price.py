@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,30 +20,39 @@ from torch import Tensor, nn
 
 import popple
 import poptorch
+from benchmarks.calibration.rows import NotExpressed
 from popple.graph import Graph, Op, Phase
 
 Operation = Callable[..., Tensor]
 
 
 class _Feed(torch.autograd.Function):
-    """Takes one element as the loss and hands a given gradient back."""
+    """Takes one element as the loss and hands given gradients back."""
 
     @staticmethod
-    def forward(ctx: Any, result: Tensor, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """One element of the result."""
-        ctx.save_for_backward(gradient)
-        return result.flatten()[0]
+    def forward(ctx: Any, *values: Tensor) -> Tensor:
+        """One element of the first result; results come first, then gradients."""
+        ctx.save_for_backward(*values[len(values) // 2 :])
+        return values[0].flatten()[0]
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:
-        """The gradient that was given."""
-        return ctx.saved_tensors[0], None
+        """The gradients that were given."""
+        gradients = ctx.saved_tensors
+        return *gradients, *(None for _ in gradients)
+
+
+def feed(results: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
+    """A loss by which the results have the given gradients."""
+    loss = _Feed.apply(*results, *gradients)
+    return poptorch.identity_loss(loss, "none")
 
 
 class Passes(nn.Module):
     """Forward, backward and weight update of one operation, all data on the chip.
 
     Operands are parameters, so each has a gradient; `constants` (indices) have none.
+    The gradient of the result is of the shape `result`, by default that of the result.
     """
 
     def __init__(
@@ -51,6 +60,7 @@ class Passes(nn.Module):
         operation: Operation,
         operands: Mapping[str, Tensor],
         constants: Mapping[str, Tensor] | None = None,
+        result: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.operation = operation
@@ -59,15 +69,19 @@ class Passes(nn.Module):
             self.register_parameter(name, nn.Parameter(value))
         for name, value in (constants or {}).items():
             self.register_buffer(name, value)
-        with torch.device("meta"):
-            values = [getattr(self, name).to("meta") for name in self.names]
-            result = operation(*values)
-        self.register_buffer("gradient", torch.zeros(result.shape, dtype=result.dtype))
+        gradient = self._result_on_meta() if result is None else result
+        self.register_buffer(
+            "gradient", torch.zeros(gradient.shape, dtype=gradient.dtype)
+        )
 
     def forward(self) -> Tensor:
         """The loss that starts the backward pass."""
         result = self.operation(*(getattr(self, name) for name in self.names))
-        return poptorch.identity_loss(_Feed.apply(result, self.gradient), "none")
+        return feed([result], [self.gradient])
+
+    def _result_on_meta(self) -> Tensor:
+        """The result without its numbers."""
+        return self.operation(*(getattr(self, name).to("meta") for name in self.names))
 
 
 class Once(nn.Module):
@@ -87,21 +101,30 @@ class Once(nn.Module):
 
 @dataclass(frozen=True)
 class Case:
-    """A module to price; `updated` names the parameters whose update is counted."""
+    """A module to price; `updated` names the parameters whose update is counted.
+
+    Of the backward pass, only ops count whose kind begins with `backward`.
+    """
 
     module: nn.Module
     updated: frozenset[str] = frozenset()
     partials: torch.dtype = torch.float32
     num_tiles: int | None = None
     memory_proportion: float | None = None
+    backward: str = ""
 
 
 @dataclass(frozen=True)
 class Price:
-    """Cycles of the ops that count, and bytes of the fullest tile, gaps included."""
+    """Cycles of the ops that count, and memory.
+
+    `max_tile_bytes` are those of the fullest tile, gaps included; `total_bytes` those
+    of all tiles without gaps, each when it is fullest.
+    """
 
     cycles: int
     max_tile_bytes: int
+    total_bytes: int
     modelled: popple.Modelled
 
 
@@ -121,14 +144,28 @@ def price(case: Case, target: str) -> Price:
         executor = _executor(case.module, options)
         executor.compile()
         modelled = popple.modelled(executor)
-    simulation = modelled.simulation
-    cycles = sum(
-        cost.cycles
+    memory = modelled.simulation.memory
+    cycles = _counted_cycles(case, modelled)
+    peak = modelled.simulation.peak_tile_bytes
+    return Price(cycles, peak, memory.total.total, modelled)
+
+
+def _counted_cycles(case: Case, modelled: popple.Modelled) -> int:
+    costs = modelled.simulation.cost_by_op
+    ops = [
+        op
         for op in modelled.graph.ops
-        if (cost := simulation.cost_by_op.get(op.name))
-        and _is_counted(op, modelled.graph, case.updated)
-    )
-    return Price(cycles, simulation.peak_tile_bytes, modelled)
+        if op.name in costs and _is_counted(op, modelled.graph, case)
+    ]
+    check_known(ops)
+    return sum(costs[op.name].cycles for op in ops)
+
+
+def check_known(ops: Iterable[Op]) -> None:
+    """Refuse a program with an op of which only the size of its data is known."""
+    unknown = {str(op.attrs["framework_op"]) for op in ops if op.kind == "generic"}
+    if unknown:
+        raise NotExpressed(f"no rule plans {', '.join(sorted(unknown))}")
 
 
 def _executor(module: nn.Module, options: poptorch.Options) -> Any:
@@ -139,10 +176,12 @@ def _executor(module: nn.Module, options: poptorch.Options) -> Any:
     return poptorch.trainingModel(module, options, optimizer)
 
 
-def _is_counted(op: Op, graph: Graph, updated: frozenset[str]) -> bool:
+def _is_counted(op: Op, graph: Graph, case: Case) -> bool:
     """Whether the op belongs to the passes: no loss, no update but of weights."""
     if op.phase is Phase.UPDATE:
-        return op.inputs[0] in updated
+        return op.inputs[0] in case.updated
+    if op.phase is Phase.BACKWARD and not op.kind.startswith(case.backward):
+        return False
     return not set(op.outputs) & set(graph.outputs)
 
 

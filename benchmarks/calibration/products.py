@@ -6,6 +6,8 @@ the last one added to the weights in place; inference only if they say so.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -24,7 +26,7 @@ def conv_case(params: Params) -> Case:
     kernel = params.sizes("kernel-size", rank, 1)
     x = zeros(params.integer("batch-size", 1), groups * inputs, *field, dtype=dtype)
     weights = zeros(groups * outputs, inputs, *kernel, dtype=dtype)
-    return layer_case(params, _convolution(params, rank, groups), x, weights)
+    return layer_case(params, convolution(params, rank, groups), x, weights)
 
 
 def fc_case(params: Params) -> Case:
@@ -49,7 +51,7 @@ def gemm_case(params: Params) -> Case:
     operands = {"left": left, "right": right, "sums": zeros(groups, m, n, dtype=dtype)}
     if groups == 1:
         operands = {name: value[0] for name, value in operands.items()}
-    return _with_options(params, Case(Once(_add_product, operands)))
+    return with_options(params, Case(Once(_add_product, operands)))
 
 
 def layer_case(
@@ -61,33 +63,37 @@ def layer_case(
     operands = {"x": x, "weights": weights}
     if "inference-only" in params:
         params.text("inference-only", "true")
-        return _with_options(params, Case(Once(operation, operands)))
+        return with_options(params, Case(Once(operation, operands)))
     if params.text("single-phase", "all") != "all":
         raise NotExpressed("a single phase")
     passes = Passes(operation, operands)
-    return _with_options(params, Case(passes, frozenset({"weights"})))
+    return with_options(params, Case(passes, frozenset({"weights"})))
 
 
-def _with_options(params: Params, case: Case) -> Case:
-    return Case(
-        case.module,
-        case.updated,
-        params.dtype("partials-type", "float"),
-        params.integer("tiles-per-ipu") if "tiles-per-ipu" in params else None,
+def with_options(params: Params, case: Case) -> Case:
+    """The case with the type of partials and the number of tiles asked for."""
+    return replace(
+        case,
+        partials=params.dtype("partials-type", "float"),
+        num_tiles=params.integer("tiles-per-ipu")
+        if "tiles-per-ipu" in params
+        else None,
     )
 
 
-def _convolution(params: Params, rank: int, groups: int) -> Operation:
+def convolution(params: Params, rank: int, groups: int) -> Operation:
     """The convolution with the stride, dilation and padding asked for."""
     if not 1 <= rank <= 3:
         raise NotExpressed(f"a field of {rank} dimensions")
     function = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
     stride = params.sizes("stride", rank, 1)
     dilation = params.sizes("kernel-dilation", rank, 1)
-    before, after = _padding(params, rank)
+    before, after = padding(params, rank)
     # torch pads both sides alike: what differs is zeros, or a cut, beside the field.
     around = tuple(map(min, before, after))
-    rest = [n for a, b, c in zip(before, after, around) for n in (a - c, b - c)]
+    rest = [
+        n for a, b, c in zip(before, after, around, strict=True) for n in (a - c, b - c)
+    ]
 
     def convolve(x: Tensor, weights: Tensor) -> Tensor:
         x = F.pad(x, _last_first(rest)) if any(rest) else x
@@ -96,7 +102,8 @@ def _convolution(params: Params, rank: int, groups: int) -> Operation:
     return convolve
 
 
-def _padding(params: Params, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def padding(params: Params, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Zeros before and after each dimension."""
     both = params.sizes("padding", rank, 0)
     before = params.sizes("padding-lower", rank, 0)
     after = params.sizes("padding-upper", rank, 0)

@@ -6,7 +6,7 @@ import csv
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 FITS = "fits"
@@ -81,6 +81,16 @@ class Summary:
         )
 
 
+_COLUMNS = (
+    "name",
+    "group",
+    "chip",
+    "quantity",
+    "published",
+    "modelled",
+    "error",
+    "reason",
+)
 Key = tuple[str, str, str]
 """Quantity, chip and group of a summary; the group is "all" for all of them"""
 
@@ -152,14 +162,10 @@ def render_summaries(summaries: Mapping[Key, Summary]) -> Iterator[str]:
 
 def write_csv(results: Iterable[Result], path: Path) -> None:
     """All results as a table."""
-    heading = "name,group,chip,quantity,published,modelled,error,reason".split(",")
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(heading)
+        writer.writerow(_COLUMNS)
         for each in results:
             row, modelled = each.row, each.modelled
-            figures = ["", ""] if modelled is None else [modelled, each.error]
-            writer.writerow(
-                [row.name, row.group, row.chip, row.quantity, row.published]
-                + [*figures, each.reason]
-            )
+            figures = ("", "") if modelled is None else (modelled, each.error)
+            writer.writerow([*astuple(row), *figures, each.reason])

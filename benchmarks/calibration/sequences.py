@@ -1,0 +1,109 @@
+"""Sequences: LSTM, GRU and the connectionist temporal classification loss.
+
+The recurrent tools compute gradients but do not add them to the weights.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks.calibration.params import Params
+from benchmarks.calibration.price import Case, Once, Operation, Passes, zeros
+from benchmarks.calibration.products import with_options
+from benchmarks.calibration.rows import NotExpressed
+
+_NUM_LSTM_GATES = 4
+_NUM_GRU_GATES = 3
+
+
+def lstm_case(params: Params) -> Case:
+    """One LSTM layer over a sequence."""
+    operands = _recurrent_operands(params, _NUM_LSTM_GATES)
+    operands["cell"] = torch.zeros_like(operands["state"])
+    return _recurrent_case(params, _lstm, operands)
+
+
+def gru_case(params: Params) -> Case:
+    """One GRU layer over a sequence, reset before or after the product."""
+    operands = _recurrent_operands(params, _NUM_GRU_GATES)
+    operation = _gru_reset_after if params.flag("reset-after") else _gru
+    return _recurrent_case(params, operation, operands)
+
+
+def ctc_case(params: Params) -> Case:
+    """The loss and its gradient, from logits or from log probabilities."""
+    length, labels = params.integer("max-time"), params.integer("max-label-length")
+    batch, classes = params.integer("batch", 1), params.integer("num-classes")
+    dtype = params.dtype("in-type", "float")
+    is_logits = params.flag("logit-inputs", True)
+    params.text("disable-always-satisfiable-error", "true")
+    if params.dtype("out-type", "float") != dtype:
+        raise NotExpressed("an output type of its own")
+
+    def loss(x: Tensor, labels: Tensor, lengths: Tensor, counts: Tensor) -> Tensor:
+        chances = F.log_softmax(x, -1) if is_logits else x
+        return F.ctc_loss(chances, labels, lengths, counts, 0, "none")
+
+    constants = {
+        "labels": torch.ones(batch, labels, dtype=torch.int64),
+        "lengths": torch.full((batch,), length),
+        "counts": torch.full((batch,), labels),
+    }
+    operands = {"x": zeros(length, batch, classes, dtype=dtype)}
+    passes = Passes(loss, operands, constants, result=zeros(batch, dtype=dtype))
+    return with_options(params, Case(passes))
+
+
+def _recurrent_operands(params: Params, num_gates: int) -> dict[str, Tensor]:
+    length, batch = params.integer("sequence-size"), params.integer("batch-size", 1)
+    inputs, outputs = params.integer("input-size"), params.integer("output-size")
+    dtype, width = params.dtype(), num_gates * outputs
+    # In which order the gates are stored does not change what is computed.
+    params.text("cell-order", "default")
+    return {
+        "x": zeros(length, batch, inputs, dtype=dtype),
+        "state": zeros(1, batch, outputs, dtype=dtype),
+        "input_weights": zeros(width, inputs, dtype=dtype),
+        "state_weights": zeros(width, outputs, dtype=dtype),
+        "bias": zeros(width, dtype=dtype),
+    }
+
+
+def _recurrent_case(
+    params: Params, operation: Operation, operands: dict[str, Tensor]
+) -> Case:
+    phase = params.text("phase", "fwd")
+    if phase not in ("fwd", "all"):
+        raise NotExpressed(f"phase {phase} alone")
+    make = Once if phase == "fwd" else Passes
+    return with_options(params, Case(make(operation, operands)))
+
+
+def _lstm(
+    x: Tensor, state: Tensor, wx: Tensor, wh: Tensor, bias: Tensor, cell: Tensor
+) -> Tensor:
+    weights = [wx, wh, bias, torch.zeros_like(bias)]
+    return torch.lstm(x, (state, cell), weights, True, 1, 0.0, False, False, False)[0]
+
+
+def _gru_reset_after(
+    x: Tensor, state: Tensor, wx: Tensor, wh: Tensor, bias: Tensor
+) -> Tensor:
+    weights = [wx, wh, bias, torch.zeros_like(bias)]
+    return torch.gru(x, state, weights, True, 1, 0.0, False, False, False)[0]
+
+
+def _gru(x: Tensor, state: Tensor, wx: Tensor, wh: Tensor, bias: Tensor) -> Tensor:
+    """The reset gate scales the state before it is multiplied."""
+    size = state.shape[-1]
+    h = state[0]
+    outputs: list[Tensor] = []
+    for each in F.linear(x, wx, bias).unbind(0):
+        gates = torch.sigmoid(each[:, : 2 * size] + F.linear(h, wh[: 2 * size]))
+        update, reset = gates.split(size, 1)
+        mixed = each[:, 2 * size :] + F.linear(reset * h, wh[2 * size :])
+        h = update * h + (1 - update) * torch.tanh(mixed)
+        outputs.append(h)
+    return torch.stack(outputs)
