@@ -245,3 +245,20 @@ def test_a_failed_assertion_leaves_variables_as_they_were() -> None:
         with pytest.raises(tf.errors.InternalError, match="assertion failed"):
             session.run(result, {x: -1.0})
         assert session.run(result, {x: 1.0}) == [1.0 + 2.0]
+
+
+def test_assertions_in_a_final_graph_cost_it_nothing_more() -> None:
+    x = v1.placeholder(tf.float32, [])
+
+    def net(x: Any) -> Any:
+        with tf.control_dependencies([v1.Assert(x > 0.0, [x])]):
+            return v1.get_variable("w", initializer=2.0) * x
+
+    result = compiled(net, x)
+    with v1.train.MonitoredSession() as session:
+        assert session.run(result, {x: 1.0}) == [2.0]
+        num_operations = len(result[0].graph.get_operations())
+        with pytest.raises(tf.errors.InternalError, match="assertion failed"):
+            session.run(result, {x: -1.0})
+        assert len(result[0].graph.get_operations()) == num_operations
+        assert result[0].graph.finalized

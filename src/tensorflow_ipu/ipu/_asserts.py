@@ -7,6 +7,7 @@ and put back. Programs without assertions pay nothing.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -37,14 +38,16 @@ def run_function(function: Callable[[], Any], variables: Iterable[Any]) -> Any:
 
 def guard_graph(graph: Any) -> None:
     """Let sessions put variables back when a program in `graph` fails an assertion."""
-    setattr(graph, _RESTORE, True)
+    if not hasattr(graph, _RESTORE):
+        setattr(graph, _RESTORE, _Guard(graph))
 
 
 def run_session(run: Callable[..., Any], graph: Any, *args: Any, **kwargs: Any) -> Any:
     """Run a session's `run` on a graph that may be guarded."""
-    if not getattr(graph, _RESTORE, False):
+    guard: _Guard | None = getattr(graph, _RESTORE, None)
+    if guard is None:
         return run(*args, **kwargs)
-    before = list(_values(run, graph))
+    before = list(guard.values(run))
     try:
         return run(*args, **kwargs)
     except tf.errors.InvalidArgumentError as error:
@@ -55,20 +58,42 @@ def run_session(run: Callable[..., Any], graph: Any, *args: Any, **kwargs: Any) 
         raise _internal(error) from error
 
 
+class _Guard:
+    """Reads the variables of a graph; what it needs for that is built once."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = weakref.proxy(graph)  # which holds this guard
+        self._reads: dict[Any, tuple[Any, Any]] = {}
+
+    def values(self, run: Callable[..., Any]) -> Iterator[tuple[Any, Any]]:
+        """The variables that have a value, and the value."""
+        variables = self._graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+        new = [v for v in variables if v.ref() not in self._reads]
+        if new:
+            self._read(new)
+        known = run([self._reads[v.ref()][0] for v in variables])
+        found = [v for v, is_known in zip(variables, known, strict=True) if is_known]
+        values = run([self._reads[v.ref()][1] for v in found])
+        yield from zip(found, values, strict=True)
+
+    def _read(self, variables: Iterable[Any]) -> None:
+        graph = self._graph
+        is_final = graph.finalized  # by a monitored session, against changes of others
+        if is_final:
+            graph._unsafe_unfinalize()
+        with graph.as_default():
+            for variable in variables:
+                reads = (variable.is_initialized(), variable.value())
+                self._reads[variable.ref()] = reads
+        if is_final:
+            graph.finalize()
+
+
 class _Session:
     """As much of a session as `Variable.load` needs, past the guard."""
 
     def __init__(self, run: Callable[..., Any]) -> None:
         self.run = run
-
-
-def _values(run: Callable[..., Any], graph: Any) -> Iterator[tuple[Any, Any]]:
-    """The variables of a graph that have a value, and the value."""
-    variables = graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
-    with graph.as_default():
-        known = run([variable.is_initialized() for variable in variables])
-    found = [v for v, is_known in zip(variables, known, strict=True) if is_known]
-    yield from zip(found, run([v.value() for v in found]), strict=True)
 
 
 def _is_assertion(error: tf.errors.OpError) -> bool:

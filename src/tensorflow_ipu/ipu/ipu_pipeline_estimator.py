@@ -107,6 +107,20 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     def _check_model_fn(self, model_fn: Callable[..., Any]) -> None:
         del model_fn  # checked when it is called, as its errors are
 
+    def exported(self, receiver: Any, mode: str) -> specs.EstimatorSpec:
+        """The stages one after another, as they are exported for prediction."""
+        if mode != ModeKeys.PREDICT:
+            raise NotImplementedError(
+                "A pipeline is exported for prediction only: leave out"
+                f" `experimental_mode`, which is {mode!r}."
+            )
+        self._create_global_step()
+        outputs = receiver.features
+        for stage in self._call_model_fn(mode).computational_stages:
+            args, kwargs = loops._body_arguments(outputs)
+            outputs = stage(*args, **kwargs)
+        return specs.EstimatorSpec(mode, predictions=_only_prediction(outputs))
+
     def _program(self, mode: str, infeed: Any) -> _Pipeline:
         return _Pipeline(self._call_model_fn, mode, self.config.ipu_run_config, infeed)
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tensorflow.python.training import evaluation, training_util, warm_starting_util
 
 from . import model_fn as specs
+from . import saved_model
 from .mode_keys import ModeKeys
 from .run_config import RunConfig
 
@@ -161,6 +162,51 @@ class Estimator:
                 while not session.should_stop():
                     batch = session.run(predictions)
                     yield from slices(batch) if yield_single_examples else [batch]
+
+    def export_saved_model(
+        self,
+        export_dir_base: str,
+        serving_input_receiver_fn: Callable[[], Any],
+        assets_extra: Mapping[str, str] | None = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+        experimental_mode: str = ModeKeys.PREDICT,
+    ) -> bytes:
+        """Write the model for serving; the path of a new directory."""
+        return self.experimental_export_all_saved_models(
+            export_dir_base,
+            {experimental_mode: serving_input_receiver_fn},
+            assets_extra,
+            as_text,
+            checkpoint_path,
+        )
+
+    def experimental_export_all_saved_models(
+        self,
+        export_dir_base: str,
+        input_receiver_fn_map: Mapping[str, Callable[[], Any]],
+        assets_extra: Mapping[str, str] | None = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+    ) -> bytes:
+        """Write the model for several modes; the path of a new directory."""
+        return saved_model.write(
+            self,
+            export_dir_base,
+            input_receiver_fn_map,
+            checkpoint_path or self._checkpoint(),
+            self.config.session_config,
+            assets_extra,
+            as_text,
+        )
+
+    def exported(self, receiver: Any, mode: str) -> Any:
+        """The model for a receiver's inputs, as it is exported."""
+        v1.set_random_seed(self.config.tf_random_seed)
+        self._create_global_step()
+        labels = getattr(receiver, "labels", None)
+        given = self._arguments(mode)
+        return specs.call_model_fn(self._model_fn, receiver.features, labels, given)
 
     def latest_checkpoint(self) -> str | None:
         """The path of the last checkpoint, if there is one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from . import export
 from .estimator import Estimator, WarmStartSettings
 from .mode_keys import ModeKeys
 from .model_fn import EstimatorSpec
@@ -29,6 +30,7 @@ __all__ = [
     "StopAtStepHook",
     "SummarySaverHook",
     "WarmStartSettings",
+    "export",
 ]
 
 CheckpointSaverHook = tf.compat.v1.train.CheckpointSaverHook
