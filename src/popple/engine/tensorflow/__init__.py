@@ -16,6 +16,7 @@ from popple.engine.tensorflow.regions import (
 )
 from popple.engine.tensorflow.replicas import (
     Program,
+    Trace,
     num_replicas,
     per_replica,
     replica_index,
@@ -27,6 +28,7 @@ __all__ = [
     "EXCHANGE",
     "NOTHING",
     "Program",
+    "Trace",
     "all_gather",
     "all_reduce_sum",
     "all_to_all",

@@ -84,7 +84,8 @@ class VariableCopies:
         self._copied = {
             id(capture): _Copied(capture, graph.inputs[index], num_replicas)
             for index, capture in enumerate(captures, first)
-            if index not in read_only
+            if num_replicas > 1
+            and index not in read_only
             and not hasattr(capture, VARYING)
             and _is_variable(graph.inputs[index])
         }

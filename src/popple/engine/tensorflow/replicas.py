@@ -37,28 +37,38 @@ Reset = Callable[[], Sequence[Tensor]]
 """Builds the operations that bring something into its first state."""
 
 
-class _Tracing(threading.local):
-    """How many replicas the program being traced on this thread will have."""
+@dataclass
+class Trace:
+    """How many replicas a program is traced for, and whether that matters in it."""
 
     num_replicas: int = 1
+    depends_on_count: bool = False
+
+
+class _Tracing(threading.local):
+    """The program being traced on this thread."""
+
+    def __init__(self) -> None:
+        self.trace = Trace()
 
 
 _TRACING = _Tracing()
 
 
 @contextlib.contextmanager
-def tracing(num_replicas: int) -> Iterator[None]:
+def tracing(num_replicas: int) -> Iterator[Trace]:
     """Everything traced inside belongs to a program of so many replicas."""
-    outer, _TRACING.num_replicas = _TRACING.num_replicas, num_replicas
+    outer, _TRACING.trace = _TRACING.trace, Trace(num_replicas)
     try:
-        yield
+        yield _TRACING.trace
     finally:
-        _TRACING.num_replicas = outer
+        _TRACING.trace = outer
 
 
 def num_replicas() -> int:
     """Replicas of the program being traced; 1 outside a replicated program."""
-    return _TRACING.num_replicas
+    _TRACING.trace.depends_on_count = True
+    return _TRACING.trace.num_replicas
 
 
 @dataclass(frozen=True)

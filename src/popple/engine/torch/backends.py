@@ -21,9 +21,17 @@ from popple.errors import UsageError, suggest
 BACKENDS = ("replay", "inductor")
 DEVICES = ("cpu", "cuda")
 
-# Keeps what its backward needs only where gradients are enabled; compiled code runs
-# where they are not. torch.compile leaves such layers to eager PyTorch, too.
-_NEEDS_GRADIENT_MODE = frozenset({torch.ops.aten.mkldnn_rnn_layer.default})
+# Recurrent layers, which torch.compile leaves to eager PyTorch, too: the kernel of the
+# CPU keeps what its backward needs only where gradients are enabled, and compiled code
+# runs where they are not; on a GPU every position has its own operators, and compiling
+# them takes minutes.
+_RECURRENT = frozenset(
+    {
+        torch.ops.aten.mkldnn_rnn_layer.default,
+        torch.ops.aten._thnn_fused_lstm_cell.default,
+        torch.ops.aten._thnn_fused_gru_cell.default,
+    }
+)
 
 
 def function_maker(backend: str) -> MakeFunction | None:
@@ -32,7 +40,7 @@ def function_maker(backend: str) -> MakeFunction | None:
 
 
 def _compiled(module: GraphModule) -> Callable[..., Sequence[Any]]:
-    if any(node.target in _NEEDS_GRADIENT_MODE for node in module.graph.nodes):
+    if any(node.target in _RECURRENT for node in module.graph.nodes):
         return straight_line(module)
     options = {"layout_optimization": not _is_on_cpu(module)}
     return torch.compile(module.forward, fullgraph=True, dynamic=False, options=options)
