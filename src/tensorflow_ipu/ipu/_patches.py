@@ -21,7 +21,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops, test_util
 from tensorflow.python.ops import cond as tf_cond
-from tensorflow.python.ops import resource_variable_ops
+from tensorflow.python.ops import gen_nn_ops, resource_variable_ops
 from tensorflow.python.util import lazy_loader
 
 
@@ -50,6 +50,7 @@ def apply() -> None:
     _leave_jit_compile_to_the_ipu()
     _place_softly()
     _accept_channels_first_in_functions()
+    _complete_kernels()
     _place_softly_in_sessions()
     _attend_to_the_ipu_in_sessions()
     _iterate_data_sets_on_the_ipu()
@@ -104,6 +105,13 @@ def _accept_channels_first_in_functions() -> None:
         return config
 
     context.Context.config = property(read)
+
+
+def _complete_kernels() -> None:
+    # The device has them in every layout and precision.
+    from . import _kernels
+
+    _kernels.complete(gen_nn_ops)
 
 
 def _place_softly_in_sessions() -> None:

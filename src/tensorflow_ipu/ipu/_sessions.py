@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import device as device_lib
 
-from . import _asserts, _device, _errors, _session_programs, sharding
+from . import _asserts, _device, _errors, _outside, _session_programs, sharding
 
 _PLACES = "_popple_places"
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
@@ -47,6 +47,7 @@ def _places(graph: Any, fetches: Any) -> dict[int, int]:
     known: dict[Any, dict[int, int]] = getattr(graph, _PLACES, {})
     setattr(graph, _PLACES, known)
     operations = list(_operations(graph, fetches))
+    _outside.check(graph, operations)
     key = (graph.version, *(op.name for op in operations))
     if key not in known:
         known[key] = _find_places(operations)
@@ -76,12 +77,24 @@ def _leaves(fetches: Any) -> Iterable[Any]:
 def _find_places(operations: list[Any]) -> dict[int, int]:
     places: dict[int, int] = {}
     for op in _computing(sharding.dependencies(operations)):
-        device = device_lib.DeviceSpec.from_string(op.device)
+        device = device_lib.DeviceSpec.from_string(op.device or _beside(op))
         if device.device_type == "IPU":
             ordinal = device.device_index or 0
             num_shards = max(sharding.get_sharding(op) or [0]) + 1
             places[ordinal] = max(places.get(ordinal, 1), num_shards)
     return places
+
+
+def _beside(op: Any) -> str:
+    """The device of what an operation is to be beside: first values, of variables."""
+    if op.type == "Const":
+        return ""  # nothing has to be computed for it
+    names = {group.decode().removeprefix("loc:@") for group in op.colocation_groups()}
+    try:
+        others = map(op.graph.get_operation_by_name, names - {op.name})
+        return next((other.device for other in others), "")
+    except KeyError:
+        return ""  # it is outside the function that the operation is in
 
 
 def _computing(operations: Iterable[Any]) -> Iterable[Any]:

@@ -11,7 +11,7 @@ from tensorflow.python.framework import device as tf_device
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import variable_scope
 
-from . import _graph_programs, _programs, scopes
+from . import _graph_programs, _outside, _programs, scopes
 
 
 def compile(
@@ -48,24 +48,28 @@ def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     given = tf.nest.pack_sequence_as(list(inputs), flat)
     scope = variable_scope.get_variable_scope()
     use_resource = scope.use_resource
+    graph = ops.get_default_graph()
+    num_before = graph.num_operations()
     scope.set_use_resource(True)
     try:
         outputs = computation(*given)
     finally:
         scope.set_use_resource(use_resource)
     _check_no_estimator_spec(outputs)
-    return _outputs(outputs)
+    added = graph.get_operations()[num_before:]
+    return _outputs(outputs, _outside.without_results(added))
 
 
-def _outputs(outputs: Any) -> Any:
-    """What compile() returns for what the function returned."""
+def _outputs(outputs: Any, acts: Sequence[Any]) -> Any:
+    """What compile() returns for what the function returned, after some `acts`."""
     if not xla.is_flat(outputs):
         tensors, _ = xla._postprocess_non_flat_outputs(outputs)
-        return tf.nest.pack_sequence_as(outputs, tensors)
+        with tf.control_dependencies(acts):
+            return tf.nest.pack_sequence_as(outputs, list(map(tf.identity, tensors)))
     tensors, operations = xla._postprocess_flat_outputs(_as_tuple(outputs))
     if not tensors:
-        return tf.group(*operations)
-    with tf.control_dependencies(operations):
+        return tf.group(*operations, *acts)
+    with tf.control_dependencies([*operations, *acts]):
         return [tf.identity(tensor) for tensor in tensors]
 
 

@@ -14,10 +14,10 @@ from tensorflow.python.framework import ops
 from tensorflow.python.ops import variable_scope
 from tensorflow.python.util import tf_contextlib
 
-from . import _programs, sharding
+from . import _outside, _programs, sharding
 
 FRONTEND_ATTRIBUTES_NAME = "_XlaFrontendAttributes"
-OUTSIDE_COMPILATION_NAME = "_xla_outside_compilation"
+OUTSIDE_COMPILATION_NAME = _outside.ATTRIBUTE
 
 _PARTIALS = {
     np.dtype("float16"): xla_data_pb2.F16,
@@ -64,6 +64,7 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
         raise ValueError("Illegal nesting of outside_compilation_scope.")
     unique = graph.unique_name(name, mark_as_used=True)
     attributes = {OUTSIDE_COMPILATION_NAME: attr_value_pb2.AttrValue(s=unique.encode())}
+    _outside.refuse_enclosed(graph)
     with ops.name_scope(unique), graph._attr_scope(attributes):
         yield
 
