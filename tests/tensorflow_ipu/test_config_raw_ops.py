@@ -107,6 +107,12 @@ def test_unknown_tuning_is_refused() -> None:
         lstm(None, nonsense=1)
 
 
+@pytest.mark.parametrize("name", ["options", "options_bwd"])
+def test_a_part_of_memory_is_not_negative(name: str) -> None:
+    with pytest.raises(tf.errors.InternalError, match=f"-2.0 in {name}"):
+        lstm(None, **{name: '{"availableMemoryProportion": -2.0}'})
+
+
 @pytest.mark.parametrize("strided", [True, False])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_group_norm(strided: bool, data_format: str) -> None:

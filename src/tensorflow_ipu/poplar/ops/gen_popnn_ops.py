@@ -5,9 +5,11 @@ Arguments that choose precision, memory or kind of code change no value here.
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.ipu import _errors
 
 from . import _absent, _recurrent
 
@@ -199,6 +201,18 @@ def _check_tuning(arguments: dict[str, Any]) -> None:
     unknown = sorted(set(arguments) - known)
     if unknown:
         raise TypeError(f"There are no arguments {unknown}.")
+    for name in ("options", "options_bwd"):
+        _check_options(name, json.loads(arguments.get(name) or "{}") or {})
+
+
+def _check_options(name: str, options: dict[str, Any]) -> None:
+    proportion = float(options.get("availableMemoryProportion") or 0)
+    if proportion < 0:
+        raise _errors.error(
+            tf.errors.InternalError,
+            f"availableMemoryProportion is {proportion} in {name}: Value must be"
+            " greater than or equal to 0. It is a part of a tile's memory.",
+        )
 
 
 def popnn_group_norm_training(
