@@ -1,85 +1,29 @@
-"""Indexed reads and writes of table rows, with a small search for the split.
+"""Indexed reads and writes of table rows.
 
-As PopLibs popops does it, a table is cut by rows and by columns over the tiles, every
-tile looks up all indices in its own part, and the rows found go to the result's tiles.
-Few columns a tile make rows cheap to look up; few row ranges make misses rare.
+A table is cut by rows and by columns over the tiles. Every tile looks up its share of
+the indices in its part; rows found go to the result's tiles, rows written into partial
+tables are added up. `popple.plan.lookup` searches for the split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from popple.graph import Signature, TensorType
 from popple.plan.builder import PlanBuilder, vertices
 from popple.plan.codelets.elementwise import fill_cycles
-from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
-from popple.plan.codelets.rates import DATA_PATH_BYTES, multi_codelet
+from popple.plan.codelets.rates import multi_codelet
+from popple.plan.codelets.reduce import strided_reduce_cycles
+from popple.plan.lookup import (
+    INDEX_BYTES,
+    Lookup,
+    Split,
+    choose_split,
+    lookup_cycles,
+    share_of,
+)
 from popple.plan.mapping import elements_by_tile
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import Category, TileVector
 from popple.units import ceil_div
-
-INDEX_BYTES = 4
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """`num_rows` rows of a table of `table_rows` rows of `columns` elements."""
-
-    table_rows: int
-    columns: int
-    num_rows: int
-    element_bytes: int
-    is_update: bool = False
-
-
-@dataclass(frozen=True)
-class Split:
-    """How the table is cut: `rows` ranges of rows times `columns` of columns."""
-
-    rows: int
-    columns: int
-
-    @property
-    def num_tiles(self) -> int:
-        """Tiles that hold a part."""
-        return self.rows * self.columns
-
-
-def estimate_cycles(lookup: Lookup, split: Split, num_workers: int) -> int:
-    """Tile cycles to look up every index in one part of the table.
-
-    Indices are taken to be spread evenly, so a part finds its share of them, rounded
-    up, and misses the others.
-    """
-    found = ceil_div(lookup.num_rows, split.rows)
-    missed = lookup.num_rows - found
-    columns = ceil_div(lookup.columns, split.columns)
-    if lookup.is_update:
-        size = lookup.element_bytes
-        return multi_update_cycles(found, missed, columns, size, num_workers)
-    return multi_slice_cycles(found, missed, columns, num_workers)
-
-
-def list_splits(lookup: Lookup, num_tiles: int) -> Iterator[Split]:
-    """Column cuts in powers of two down to one word; rows take the tiles left."""
-    words = ceil_div(lookup.columns * lookup.element_bytes, DATA_PATH_BYTES)
-    columns = 1
-    while columns <= max(1, min(words, num_tiles)):
-        yield Split(max(1, min(num_tiles // columns, lookup.table_rows)), columns)
-        columns *= 2
-
-
-def choose_split(
-    lookup: Lookup, num_tiles: int, num_workers: int
-) -> list[tuple[int, Split]]:
-    """All splits with their cycles, best first; ties go to fewer column cuts."""
-    costs = [
-        (estimate_cycles(lookup, split, num_workers), split.columns, split)
-        for split in list_splits(lookup, num_tiles)
-    ]
-    return [(cycles, split) for cycles, _, split in sorted(costs, key=lambda c: c[:2])]
 
 
 def plan_gather(request: PlanRequest) -> OpPlan:
@@ -88,14 +32,19 @@ def plan_gather(request: PlanRequest) -> OpPlan:
     table, result = request.signature.inputs[0], request.signature.outputs[0]
     indices = _find_indices(request.signature)
     lookup = _make_lookup(table, result.num_elements, is_update=False)
-    ranked = choose_split(lookup, request.num_tiles, builder.num_workers)
-    home = _table_mapping(builder, 0, ranked[0][1])
+    ranked = _rank_splits(builder, lookup)
+    split = ranked[0][1]
+    home = _table_mapping(builder, 0, split)
     target = builder.linear(result)
-    first = _multicast_indices(builder, indices, home)
-    found = _add_lookup(builder, "popops::MultiSlice", home, ranked[0][0])
+    first = _multicast_indices(builder, indices, lookup, split)
+    if split.shares > 1:
+        copies = _part_by_tile(builder, split, share_of(lookup, split).table_bytes)
+        builder.move("table/multicast", home.bytes_by_tile, copies, is_shared=True)
+        builder.hold("table", copies, builder.position - 1, builder.position)
+    found = _add_lookup(builder, "popops::MultiSlice", lookup, split)
     builder.move("rows/exchange", *_row_traffic(home, target))
-    _note_choice(builder, ranked)
-    builder.hold("indices", _index_needs(builder, indices, home), first, found)
+    _note_choice(builder, lookup, split)
+    builder.hold("indices", _index_needs(builder, lookup, split), first, found)
     builder.hold("rows", _row_traffic(home, target)[0], found)
     wishes = _wish_table(request, home, 0)
     return builder.finish([target], wishes, runners_up=_runners_up(ranked))
@@ -108,20 +57,46 @@ def plan_scatter(request: PlanRequest) -> OpPlan:
     table_index = _find_table(signature)
     rows = _find_rows(signature, table_index)
     lookup = _make_lookup(result, signature.inputs[rows].num_elements, is_update=True)
-    ranked = choose_split(lookup, request.num_tiles, builder.num_workers)
-    home = _table_mapping(builder, table_index, ranked[0][1])
+    ranked = _rank_splits(builder, lookup)
+    split = ranked[0][1]
+    home = _table_mapping(builder, table_index, split)
     indices = _find_indices(signature)
     _start_table(builder, home, has_table=table_index is not None)
-    first = _multicast_indices(builder, indices, home)
-    needs = _row_needs(home, signature.inputs[rows], ranked[0][1])
+    first = _multicast_indices(builder, indices, lookup, split)
+    needs = _row_needs(builder, lookup, split)
     builder.move("rows/multicast", builder.input_mapping(rows).bytes_by_tile, needs)
-    last = _add_lookup(builder, "popops::MultiUpdateAdd", home, ranked[0][0])
-    builder.hold("indices", _index_needs(builder, indices, home), first)
+    last = _add_lookup(builder, "popops::MultiUpdateAdd", lookup, split)
+    builder.hold("indices", _index_needs(builder, lookup, split), first, last)
     builder.hold("rows", needs, last - 1, last, Category.MESSAGE)
-    _note_choice(builder, ranked)
+    if split.shares > 1:
+        _add_up_partials(builder, lookup, split, home)
+    _note_choice(builder, lookup, split)
     wishes = _wish_table(request, home, table_index)
     flops = signature.inputs[rows].num_elements * (signature.kind == "scatter_add")
     return builder.finish([home], wishes, flops, _runners_up(ranked))
+
+
+def _add_up_partials(
+    builder: PlanBuilder, lookup: Lookup, split: Split, home: TileMapping
+) -> None:
+    """Bring the partial tables of all shares of indices together."""
+    share, fan_in = share_of(lookup, split), split.shares
+    partials = _part_by_tile(builder, split, share.table_bytes)
+    before = builder.position - 1
+    message = home.bytes_by_tile.scaled(fan_in)
+    builder.move("partials/exchange", partials, message)
+    builder.hold("partials", partials, before, before + 1)
+    workers, dtype = builder.num_workers, lookup.dtype
+    builder.elementwise(
+        "sum",
+        multi_codelet("popops::ReducePartials<ADD", dtype, 620, 20),
+        home,
+        builder.request.signature.outputs[0],
+        lambda n: strided_reduce_cycles(n, fan_in, dtype, 1, workers),
+        flops_per_element=fan_in,
+    )
+    last = builder.position - 1
+    builder.hold("partials/message", message, last - 1, last, Category.MESSAGE)
 
 
 def plan_one_hot(request: PlanRequest) -> OpPlan:
@@ -154,7 +129,7 @@ def _make_lookup(table: TensorType, num_elements: int, is_update: bool) -> Looku
     rows = table.shape[0] if table.shape else 1
     columns = max(1, table.num_elements // max(1, rows))
     looked_up = max(1, ceil_div(num_elements, columns))
-    return Lookup(max(1, rows), columns, looked_up, table.dtype.num_bytes, is_update)
+    return Lookup(max(1, rows), columns, looked_up, table.dtype, is_update)
 
 
 def _find_indices(signature: Signature) -> int:
@@ -193,21 +168,35 @@ def _table_mapping(
     return TileMapping(vector, f"table[{split.rows}x{split.columns}]")
 
 
-def _index_needs(builder: PlanBuilder, indices: int, home: TileMapping) -> TileVector:
-    num_bytes = INDEX_BYTES * builder.request.signature.inputs[indices].num_elements
-    return home.bytes_by_tile.map(lambda held: num_bytes if held else 0)
+def _rank_splits(builder: PlanBuilder, lookup: Lookup) -> tuple[tuple[int, Split], ...]:
+    proportion = builder.request.options.memory_proportion
+    return choose_split(lookup, builder.chip, proportion)
 
 
-def _multicast_indices(builder: PlanBuilder, indices: int, home: TileMapping) -> int:
+def _part_by_tile(builder: PlanBuilder, split: Split, num_bytes: int) -> TileVector:
+    """So many bytes on every tile that has something to do."""
+    tiles = builder.request.num_tiles
+    used = TileVector.spread(split.num_tiles, split.num_tiles, tiles)
+    return used.scaled(num_bytes)
+
+
+def _index_needs(builder: PlanBuilder, lookup: Lookup, split: Split) -> TileVector:
+    num_bytes = INDEX_BYTES * share_of(lookup, split).num_indices
+    return _part_by_tile(builder, split, num_bytes)
+
+
+def _multicast_indices(
+    builder: PlanBuilder, indices: int, lookup: Lookup, split: Split
+) -> int:
     source = builder.input_mapping(indices).bytes_by_tile
-    needs = _index_needs(builder, indices, home)
+    needs = _index_needs(builder, lookup, split)
     return builder.move("indices/multicast", source, needs, is_shared=True)
 
 
-def _row_needs(home: TileMapping, rows: TensorType, split: Split) -> TileVector:
-    """Every tile is sent its columns of every row."""
-    num_bytes = ceil_div(rows.num_bytes, split.columns)
-    return home.bytes_by_tile.map(lambda held: num_bytes if held else 0)
+def _row_needs(builder: PlanBuilder, lookup: Lookup, split: Split) -> TileVector:
+    """Every tile is sent its columns of the rows of its share."""
+    share = share_of(lookup, split)
+    return _part_by_tile(builder, split, share.num_indices * share.row_bytes)
 
 
 def _row_traffic(
@@ -220,11 +209,13 @@ def _row_traffic(
     return sent, target.bytes_by_tile
 
 
-def _add_lookup(builder: PlanBuilder, name: str, home: TileMapping, cycles: int) -> int:
-    dtype = builder.request.signature.outputs[0].dtype
-    codelet = multi_codelet(name, dtype, 350, 28)
-    group = vertices(codelet, home.bytes_by_tile, lambda _: cycles, num_edges=3)
-    return builder.compute("lookup", group)
+def _add_lookup(builder: PlanBuilder, name: str, lookup: Lookup, split: Split) -> int:
+    codelet = multi_codelet(name, lookup.dtype, 350, 28)
+    used = _part_by_tile(builder, split, 1)
+    cycles = lookup_cycles(lookup, split, builder.num_workers)
+    return builder.compute(
+        "lookup", vertices(codelet, used, lambda _: cycles, num_edges=3)
+    )
 
 
 def _start_table(builder: PlanBuilder, home: TileMapping, has_table: bool) -> None:
@@ -253,17 +244,15 @@ def _wish_table(
     return tuple(wishes)
 
 
-def _note_choice(builder: PlanBuilder, ranked: list[tuple[int, Split]]) -> None:
-    cycles, split = ranked[0]
-    builder.note("table split", f"{split.rows} rows x {split.columns} columns")
-    builder.note("lookup cycles", cycles)
+def _note_choice(builder: PlanBuilder, lookup: Lookup, split: Split) -> None:
+    builder.note("table split", split)
+    builder.note("lookup cycles", lookup_cycles(lookup, split, builder.num_workers))
 
 
-def _runners_up(ranked: list[tuple[int, Split]]) -> tuple[tuple[str, int], ...]:
-    return tuple(
-        (f"{split.rows} rows x {split.columns} columns", cycles)
-        for cycles, split in ranked[1:4]
-    )
+def _runners_up(
+    ranked: tuple[tuple[int, Split], ...],
+) -> tuple[tuple[str, int], ...]:
+    return tuple((str(split), cycles) for cycles, split in ranked[1:4])
 
 
 RULES: dict[str, Rule] = {
