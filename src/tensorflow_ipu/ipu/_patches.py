@@ -109,9 +109,10 @@ def _accept_channels_first_in_functions() -> None:
 
 def _complete_kernels() -> None:
     # The device has them in every layout and precision.
-    from . import _kernels
+    from . import _batch_norms, _kernels
 
     _kernels.complete(gen_nn_ops)
+    _batch_norms.complete(gen_nn_ops)
 
 
 def _place_softly_in_sessions() -> None:
