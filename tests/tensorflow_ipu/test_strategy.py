@@ -136,3 +136,23 @@ def test_channels_first_runs_as_on_the_device() -> None:
     expected = tf.transpose(tf.nn.avg_pool2d(last, 2, 2, "SAME"), [0, 3, 1, 2])
     found = make_strategy().run(first)
     assert abs(found - expected).numpy().max() < 1e-5
+
+
+@pytest.mark.parametrize("ordinal", [0, 1])
+def test_a_variable_says_for_which_ipu_it_was_made(ordinal: int) -> None:
+    strategy = ipu.ipu_strategy.IPUStrategy(f"/device:IPU:{ordinal}")
+    with strategy.scope():
+        variable = tf.Variable(1.0)
+    assert variable.device.endswith(f"/task:0/device:IPU:{ordinal}")
+    with tf.device(variable.device):
+        assert float(tf.Variable(2.0) + variable) == 3.0
+    assert tf.Variable(1.0).device.endswith("CPU:0")
+
+
+def test_losses_may_be_scaled() -> None:
+    from tensorflow.python.keras.mixed_precision import loss_scale_optimizer
+    from tensorflow.python.keras.optimizer_v2 import gradient_descent
+
+    with make_strategy().scope():
+        scaling = loss_scale_optimizer.LossScaleOptimizer(gradient_descent.SGD())
+    assert float(scaling.get_scaled_loss(tf.constant(1.0))) > 1

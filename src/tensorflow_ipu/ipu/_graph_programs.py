@@ -24,7 +24,6 @@ from popple.engine.tensorflow import Program
 from . import _asserts, _device, _programs
 from ._made_variables import MadeVariables
 
-_DISCARDED = "_popple_discarded"
 _PROGRAMS = "_popple_programs"
 
 
@@ -53,18 +52,6 @@ def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     return held
 
 
-def is_discarded(op: Any) -> bool:
-    """Whether an operation belongs to a program that was built again since."""
-    if getattr(op, _DISCARDED, False):
-        return True
-    graph = op.graph
-    while graph is not None:
-        if getattr(graph, _DISCARDED, False):
-            return True
-        graph = getattr(graph, "outer_graph", None)
-    return False
-
-
 @dataclass(frozen=True)
 class _Building:
     """What it takes to build a program: its function, and where it was called."""
@@ -83,6 +70,13 @@ class _Building:
                 return self.function(*self.inputs), 1
         return self._build_replicated(count)
 
+    def _traced(self, given: Sequence[Any]) -> Any:
+        try:
+            return self.function(*given)
+        except _programs.AnotherCountError:
+            _programs.discard(ops.get_default_graph())
+            raise
+
     def _build_replicated(self, count: int) -> tuple[Any, int]:
         # Functions have one name space for all graphs.
         name = f"ipu_program_{ops.uid()}"
@@ -90,8 +84,8 @@ class _Building:
 
         def traced(*given: Any) -> Any:
             # Functions do not inherit the device they are traced under.
-            with self.variables.scope(self.scope), tf.device(self.device):
-                outputs = self.function(*given)
+            with tf.device(self.device):
+                outputs = self._traced(given)
             returned.append(outputs)
             if not isinstance(outputs, tf.Operation):
                 return outputs
@@ -102,7 +96,12 @@ class _Building:
         # function creates past a graph nobody entered.
         here = ops.get_default_graph()
         try:
-            with _programs.assuming(count, self.ordinal), here.as_default():
+            # Variables made under `tf.init_scope` are made out here.
+            with (
+                _programs.assuming(count, self.ordinal) as trace,
+                here.as_default(),
+                self.variables.scope(self.scope),
+            ):
                 graph = func_graph.func_graph_from_py_func(
                     name, traced, args=tuple(self.inputs), kwargs={}
                 )
@@ -112,15 +111,15 @@ class _Building:
         operations = _programs.operations_of(graph)
         _programs.declare_shards(_programs.shards_of(operations))
         needed = _programs.replicas_of(graph, self.ordinal)
-        if needed != count:
-            setattr(graph, _DISCARDED, True)
+        if needed != count and trace.depends_on_count:
+            _programs.discard(graph)
             return self.build(needed)
         function = atomic_function.from_func_graph(name, graph, {})
-        program = Program(function, graph.external_captures, count)
+        program = Program(function, graph.external_captures, needed)
         outputs = program.call(tf.nest.flatten(list(self.inputs)))
         if isinstance(returned[-1], tf.Operation):
-            return outputs[0].op, count
-        return tf.nest.pack_sequence_as(graph.structured_outputs, outputs), count
+            return outputs[0].op, needed
+        return tf.nest.pack_sequence_as(graph.structured_outputs, outputs), needed
 
 
 @dataclass
@@ -141,7 +140,7 @@ class _Built:
         graph = ops.get_default_graph()
         num_before = len(graph.get_operations())
         for op in _programs.with_called(self.added):
-            setattr(op, _DISCARDED, True)
+            _programs.discard(op)
         with tf.device(self.building.device), _programs.program_scope():
             outputs, self.count = self.building.build(wanted)
         self.added = graph.get_operations()[num_before:]

@@ -36,7 +36,8 @@ class MadeVariables:
 
     def _get(self, getter: Callable[..., Any], name: str, *args: Any, **kw: Any) -> Any:
         for variable in self._left:
-            if variable.op.name == name:
+            # Slots of optimisers are asked for with a slash at the end.
+            if variable.op.name == name.rstrip("/"):
                 return self._take(variable)
         return getter(name, *args, **kw)
 

@@ -20,6 +20,7 @@ from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops, test_util
+from tensorflow.python.keras.mixed_precision import loss_scale_optimizer
 from tensorflow.python.ops import cond as tf_cond
 from tensorflow.python.ops import gen_nn_ops, resource_variable_ops
 from tensorflow.python.util import lazy_loader
@@ -36,6 +37,9 @@ class _NotCompiled:
 
 
 NOT_COMPILED = _NotCompiled()
+
+VARIABLE_DEVICE = "_popple_device"
+"""The attribute of eager variables that names the IPU they were made for."""
 
 
 def is_compiled(function: Any) -> bool:
@@ -56,6 +60,8 @@ def apply() -> None:
     _iterate_data_sets_on_the_ipu()
     _shard_gradient_tapes()
     _give_variables_their_first_value()
+    _leave_variables_on_their_ipu()
+    _scale_losses_in_ipu_strategies()
     _open_sessions_in_xla_tests()
     _bring_estimators_back()
 
@@ -190,6 +196,28 @@ def _give_variables_their_first_value() -> None:
             )
 
     resource_variable_ops.BaseResourceVariable.initialized_value = initialized_value
+
+
+def _leave_variables_on_their_ipu() -> None:
+    # A variable on an IPU lives where soft placement put it, and says so in eager mode;
+    # programs ask it for the device it was made for.
+    stock = resource_variable_ops.BaseResourceVariable.device
+
+    def device(self: Any) -> Any:
+        return getattr(self, VARIABLE_DEVICE, None) or stock.fget(self)
+
+    resource_variable_ops.BaseResourceVariable.device = property(device)
+
+
+def _scale_losses_in_ipu_strategies() -> None:
+    # The Keras inside TensorFlow has a list of the strategies whose losses it scales.
+    stock = loss_scale_optimizer.strategy_supports_loss_scaling
+
+    def supported() -> bool:
+        strategy = distribute_lib.get_strategy()
+        return getattr(strategy, "supports_loss_scaling", False) or stock()
+
+    loss_scale_optimizer.strategy_supports_loss_scaling = supported
 
 
 def _open_sessions_in_xla_tests() -> None:

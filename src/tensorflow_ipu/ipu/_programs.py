@@ -23,7 +23,7 @@ from tensorflow.python.eager.polymorphic_function import (
     tracing_compilation,
 )
 
-from popple.engine.tensorflow import Program, num_replicas, tracing
+from popple.engine.tensorflow import Program, Trace, num_replicas, tracing
 
 from . import _asserts, _device, _modelling, sharding
 
@@ -41,6 +41,26 @@ _COMPILING = _Compiling()
 
 class AnotherCountError(Exception):
     """A program says, while it is traced, that it has another number of replicas."""
+
+
+_DISCARDED = "_popple_discarded"
+
+
+def discard(built: Any) -> None:
+    """Say that a graph, or an operation, is of a program that is built again."""
+    setattr(built, _DISCARDED, True)
+
+
+def is_discarded(op: Any) -> bool:
+    """Whether an operation belongs to a program that was built again since."""
+    if getattr(op, _DISCARDED, False):
+        return True
+    graph = op.graph
+    while graph is not None:
+        if getattr(graph, _DISCARDED, False):
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False
 
 
 def compiling() -> bool:
@@ -64,15 +84,15 @@ def program_scope() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def assuming(count: int, ordinal: int) -> Iterator[None]:
+def assuming(count: int, ordinal: int) -> Iterator[Trace]:
     """Trace for `count` replicas on a device.
 
     Raises AnotherCountError when the program declares shards that leave another number.
     """
     outer, _COMPILING.ordinal = _COMPILING.ordinal, ordinal
     try:
-        with tracing(count):
-            yield
+        with tracing(count) as trace:
+            yield trace
     finally:
         _COMPILING.ordinal = outer
 

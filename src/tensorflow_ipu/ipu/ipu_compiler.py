@@ -12,6 +12,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.ops import variable_scope
 
 from . import _graph_programs, _outside, _programs, scopes
+from ._reads_first import reads_first
 
 
 def compile(
@@ -52,7 +53,8 @@ def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     num_before = graph.num_operations()
     scope.set_use_resource(True)
     try:
-        outputs = computation(*given)
+        with reads_first():
+            outputs = computation(*given)
     finally:
         scope.set_use_resource(use_resource)
     _check_no_estimator_spec(outputs)

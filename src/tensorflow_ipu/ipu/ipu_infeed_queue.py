@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -15,15 +16,32 @@ from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.data.util import structure
 from tensorflow.python.framework import type_spec
 
-from popple.engine.tensorflow import in_turn
+from popple.engine.tensorflow import in_turn, num_replicas
 
-from . import _application, _errors, _feeds, _synthetic, loops
+from . import (
+    _application,
+    _device,
+    _errors,
+    _feeds,
+    _programs,
+    _synthetic,
+    loops,
+)
 
 _DEFAULT_PREFETCH_DEPTH = 3
 _MOST_PREFETCH_DEPTH = 255
 _CPU = "/device:CPU:0"
 # The types that the device has streams for.
 _SUPPORTED = (tf.float16, tf.float32, tf.int8, tf.int32, tf.uint8, tf.bool)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """A place in a graph of TensorFlow 1 that reads an infeed, and its program."""
+
+    op: Any
+    num_replicas: int
+    num_ipus: int
 
 
 class IPUInfeedQueue:
@@ -52,6 +70,7 @@ class IPUInfeedQueue:
         self._initialized = False
         self._dequeued = False
         self._from_spec = False
+        self._readers: list[_Reader] = []
         self._dataset = self._prepared(dataset)
         self._handle = self._new_handle()
 
@@ -121,8 +140,33 @@ class IPUInfeedQueue:
     def _dequeue(self) -> Any:
         """The next element, as the structure of the data set."""
         self._dequeued = True
-        flat = in_turn(self._next_flat)
+        with tf.control_dependencies(self._replicas_mixed()):
+            flat = in_turn(self._next_flat)
+        if flat and _in_old_graph():
+            reader = _Reader(flat[0].op, num_replicas(), self._num_ipus())
+            self._readers.append(reader)
         return structure.from_tensor_list(self._structure, flat)
+
+    def _replicas_mixed(self) -> list[Any]:
+        """An operation that fails, if a program with other replicas reads too."""
+        others = {
+            reader.num_replicas
+            for reader in self._readers
+            if reader.num_ipus == self._num_ipus()
+            and not _programs.is_discarded(reader.op)
+        }
+        if not others - {num_replicas()}:
+            return []
+        return [
+            _errors.failing(
+                tf.errors.FailedPreconditionError,
+                f"The infeed is set up for a program of {min(others)} replicas, and"
+                f" this one has {num_replicas()}. Use an IPUInfeedQueue for each.",
+            )
+        ]
+
+    def _num_ipus(self) -> int:
+        return _device.num_ipus(self._device_ordinal)
 
     def _next_flat(self) -> Sequence[Any]:
         recorder = _application.recorder()
@@ -174,6 +218,7 @@ class IPUInfeedQueue:
         for name in _IPUInfeedQueueSpec.__slots__:
             setattr(queue, name, getattr(spec, name))
         queue._initialized = queue._dequeued = queue._from_spec = True
+        queue._readers = []
         return queue
 
 
@@ -370,6 +415,12 @@ class _IPUOwnedIteratorSpec(_IPUIteratorSpec):
     @property
     def value_type(self) -> Any:
         return IPUOwnedIterator
+
+
+def _in_old_graph() -> bool:
+    """Whether the program is built into a graph of TensorFlow 1."""
+    with tf.init_scope():
+        return not tf.executing_eagerly()
 
 
 def _check_shapes(shapes: Sequence[Any]) -> None:

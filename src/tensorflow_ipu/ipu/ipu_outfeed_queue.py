@@ -17,7 +17,7 @@ from tensorflow.python.framework import func_graph, ops
 
 from popple.engine.tensorflow import num_replicas, per_replica
 
-from . import _application, _device, _errors, _feeds, _graph_programs, _synthetic
+from . import _application, _device, _errors, _feeds, _programs, _synthetic
 
 # The host takes when it likes: nothing may wait for it.
 _CAPACITY = 2**31 - 1
@@ -151,7 +151,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         """
         for held in self._dequeues.get(graph, ()):
             for old, new in zip(held, self._take(buffers), strict=True):
-                old.op._update_input(0, new)
+                old.op._update_input(0, _of_any_shape(new))
 
     @property
     def enqueued(self) -> bool:
@@ -164,7 +164,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         return any(
             here in _with_outer(op.graph)
             for op in self._operations
-            if not _graph_programs.is_discarded(op)
+            if not _programs.is_discarded(op)
         )
 
     def dequeue(self, wait_for_completion: bool = False) -> Any:
@@ -185,10 +185,21 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         key = None if eager else ops.get_default_graph()
         with tf.device("/device:CPU:0"):
             flat = self._take(self._buffers[key])
-            if not eager and not _device.configured(self._device_ordinal):
-                flat = [_of_any_shape(tensor) for tensor in flat]
-                self._dequeues.setdefault(key, []).append(flat)
+            if not eager:
+                flat = self._held(key, flat)
         return tf.nest.pack_sequence_as(self._structure, flat)
+
+    def _held(self, graph: Any, flat: list[Any]) -> list[Any]:
+        """The same for the user to hold, able to come from other queues later."""
+        held = [tf.identity(_of_any_shape(tensor)) for tensor in flat]
+        self._dequeues.setdefault(graph, []).append(held)
+        if not _device.configured(self._device_ordinal):
+            return held
+        # The number of replicas is settled, unless the device is configured again.
+        shown = [tf.identity(tensor) for tensor in held]
+        for tensor, of_known_shape in zip(shown, flat, strict=True):
+            tensor.set_shape(of_known_shape.shape)
+        return shown
 
     def _take(self, buffers: _Buffers) -> list[Any]:
         size = buffers.size()
@@ -274,7 +285,7 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
 def _of_any_shape(tensor: Any) -> Any:
     """The tensor, able to become one of another shape: replicas add a dimension."""
     unknown = tf.TensorShape(None)
-    return tf.identity(tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=unknown))
+    return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=unknown)
 
 
 def _as_tensors(values: Any) -> list[Any]:

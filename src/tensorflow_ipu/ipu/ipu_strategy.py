@@ -20,7 +20,7 @@ from tensorflow.python.eager.polymorphic_function import (
 from tensorflow.python.framework import device as tf_device
 from tensorflow.python.trackable import base as trackable
 
-from . import _modelling, _programs, keras_extensions
+from . import _modelling, _patches, _programs, keras_extensions
 from .ops import cross_replica_ops
 
 
@@ -97,7 +97,10 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
             given, kwargs.get("dtype")
         )
         with tf.device(self._ipu_device):
-            return next_creator(*args, **kwargs)
+            variable = next_creator(*args, **kwargs)
+        device = device_util.canonicalize(self._ipu_device)
+        setattr(variable, _patches.VARIABLE_DEVICE, device)
+        return variable
 
     def _initial_value(self, value: Any, dtype: Any) -> Any:
         """A variable's first value, made on the host."""

@@ -16,12 +16,14 @@ from popple.capture.tensorflow.framework import (
     TensorFlowGraph,
     branch_graphs,
     called_graph,
+    find_attr,
     loop_graphs,
 )
 from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.loops import LoopToWalk, walk_loop
 from popple.capture.tensorflow.ops.forms import lower_generic
 from popple.capture.tensorflow.order import changes_something
+from popple.capture.tensorflow.tags import SCHEDULE
 from popple.capture.tensorflow.trips import LoopTensors
 from popple.capture.tensorflow.walk import Call, Control, Walker
 from popple.graph import Phase
@@ -72,6 +74,7 @@ def lower_loop(walker: Walker, call: Call) -> Sequence[Known]:
     condition, body = loop_graphs(call.op)
     around = call.around.inside(walker.tag(call.op, call.around))
     ops = body.get_operations()
+    is_pipeline = find_attr(call.op, SCHEDULE) is not None
     loop = LoopToWalk(
         name=call.op.name,
         tensors=LoopTensors(
@@ -79,7 +82,7 @@ def lower_loop(walker: Walker, call: Call) -> Sequence[Known]:
         ),
         walk=lambda state: walker.walk_graph(body, state, around),
         num_ops=num_ops(ops),
-        is_own=has_ops(ops, changes_something),
+        is_own=is_pipeline or has_ops(ops, changes_something),
         is_outermost=not call.around.scope,
     )
     return walk_loop(walker, loop, call.inputs)

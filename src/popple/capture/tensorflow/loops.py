@@ -27,7 +27,8 @@ class LoopToWalk:
     """A loop of either style.
 
     `walk` goes through its body once; `num_ops` counts the ops in there, `is_own` says
-    whether they fetch or change something, `is_outermost` whether nothing surrounds it.
+    whether they fetch or change something or are the stages of a pipeline,
+    `is_outermost` whether nothing surrounds it.
     """
 
     name: str

@@ -321,9 +321,10 @@ def graph_attributes(**values: Any) -> Iterator[None]:
 def _gradients(how: OptimizerFunctionOutput) -> list[tuple[Any, Any]]:
     """Pairs of gradient and variable."""
     if not is_optimizer_v2(how.opt):
-        return how.opt.compute_gradients(
+        pairs = how.opt.compute_gradients(
             how.loss, *how.compute_gradients_args, **how.compute_gradients_kwargs
         )
+        return [(_zero_if_unused(gradient, var), var) for gradient, var in pairs]
     variables = how.tape.watched_variables() if how.tape else how.variables
     if not variables:
         raise RuntimeError(
@@ -332,6 +333,19 @@ def _gradients(how: OptimizerFunctionOutput) -> list[tuple[Any, Any]]:
         )
     gradients = how.opt.get_gradients(how.loss, list(variables))
     return list(zip(gradients, variables, strict=True))
+
+
+def _zero_if_unused(gradient: Any, variable: Any) -> Any:
+    """The gradient; zero for a variable of the stages that the loss does not need.
+
+    A stage passes a gradient on to everything it was given, its variables too.
+    """
+    captures = ops.get_default_graph().captures
+    if gradient is not None or all(
+        outer is not variable.handle for outer, _ in captures
+    ):
+        return gradient
+    return tf.zeros(variable.shape, variable.dtype.base_dtype)
 
 
 def _apply(

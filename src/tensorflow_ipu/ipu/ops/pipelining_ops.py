@@ -16,11 +16,11 @@ from tensorflow.python.ops import while_v2
 
 from .. import _errors, _programs
 from ..gradient_accumulation import GradientAccumulationReductionMethod
-from ._accumulation import contribution, scaled, scales
+from ._accumulation import Scale, contribution, scaled, scales
 from ._optimizer_function import OptimizerFunctionOutput
 from ._pipeline_schedules import PipelineSchedule, RecomputationMode, overlap_length
 from ._pipeline_settings import PipelineStageOptions, Settings, settings_of
-from ._pipeline_step import Step, graph_attributes
+from ._pipeline_step import Step, Summed, graph_attributes
 from ._tensors import Tensor, as_list, flat_list
 
 __all__ = [
@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _to_flat_list = flat_list
+
+_ONCE: tuple[Scale, Scale] = (None, None)
 
 
 def pipeline(
@@ -120,22 +122,31 @@ def _one_update(
         found = step.run([iteration, *inputs])
         old, new = scales(settings.reduction_method, iteration, inputs[0])
         totals = [
-            scaled(total, old if s.is_gradient else None)
-            + contribution(tensor, new if s.is_gradient else None, s.dtype)
+            _accumulated(s, total, tensor, (old, new) if s.is_gradient else _ONCE)
             for total, tensor, s in zip(state, found, summed, strict=False)
         ]
         with tf.control_dependencies(found[-1:]):
             return [iteration + 1, *totals, *found[len(summed) : -1]]
 
-    results: Any = while_v2.while_loop(
-        lambda iteration, *_: iteration < num_batches,
-        one_batch,
-        [tf.constant(0), *step.initial_state()],
-        parallel_iterations=1,
-    )
+    with graph_attributes(_ipu_schedule=int(settings.schedule)):
+        results: Any = while_v2.while_loop(
+            lambda iteration, *_: iteration < num_batches,
+            one_batch,
+            [tf.constant(0), *step.initial_state()],
+            parallel_iterations=1,
+        )
     last, *state = results
     with tf.control_dependencies([last]):
         return step.update(state[: len(summed)], state[len(summed) :], inputs)
+
+
+def _accumulated(
+    summed: Summed, total: Tensor, tensor: Tensor, factors: tuple[Scale, Scale]
+) -> Tensor:
+    """The sum with what one batch adds to it, by the name it has in reports."""
+    old, new = factors
+    with tf.name_scope("GradientAccumulatorAddWithScale"):
+        return scaled(total, old) + contribution(tensor, new, summed.dtype)
 
 
 def _repeat(times: Any, one_update: Callable[[], Any]) -> Any:
