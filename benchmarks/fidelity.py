@@ -22,6 +22,8 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).parents[1])
 
 from benchmarks.calibration.compiler import compiler_rows  # noqa: E402
+from benchmarks.calibration.kernels import kernel_rows  # noqa: E402
+from benchmarks.calibration.models import model_rows  # noqa: E402
 from benchmarks.calibration.rows import (  # noqa: E402
     Result,
     Rows,
@@ -36,6 +38,8 @@ FACTS = Path(__file__).parents[1] / "tests" / "calibration" / "data"
 SETS: Mapping[str, Callable[[Path], Iterator[Rows]]] = {
     "vertices": vertex_rows,
     "compiler": compiler_rows,
+    "kernels": kernel_rows,
+    "models": model_rows,
 }
 
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 import popple
 import poptorch
 from benchmarks.calibration.rows import NotExpressed
+from popple.errors import PoppleError
 from popple.graph import Graph, Op, Phase
 
 Operation = Callable[..., Tensor]
@@ -140,7 +141,7 @@ def price(case: Case, target: str) -> Price:
     options.Precision.setPartialsType(case.partials)
     if case.memory_proportion is not None:
         options.setAvailableMemoryProportion({"IPU0": case.memory_proportion})
-    with on_target(target, case.num_tiles):
+    with on_target(target, case.num_tiles), refusals():
         executor = _executor(case.module, options)
         executor.compile()
         modelled = popple.modelled(executor)
@@ -196,6 +197,15 @@ def on_target(name: str, num_tiles: int | None = None) -> Iterator[None]:
             name = str(path)
         with _environment("POPPLE_TARGET", name):
             yield
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """What the product refuses to model is not expressed, for the reason it gives."""
+    try:
+        yield
+    except (poptorch.Error, PoppleError) as error:
+        raise NotExpressed(str(error).splitlines()[0]) from error
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
+ALL = "all"
 FITS = "fits"
 """Quantity of rows that say whether a program fits: 1 for yes, 0 for no."""
 
@@ -92,7 +93,7 @@ _COLUMNS = (
     "reason",
 )
 Key = tuple[str, str, str]
-"""Quantity, chip and group of a summary; the group is "all" for all of them"""
+"""Quantity, chip and group of a summary; chip and group may be ALL of them"""
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
@@ -102,16 +103,15 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 
 def summarise(results: Iterable[Result]) -> dict[Key, Summary]:
-    """Errors by quantity and chip: of each group, then of all groups together."""
+    """Errors by quantity and chip: of each group, of all groups, of all chips."""
     sizes: dict[Key, list[float]] = {}
     for result in results:
         if result.modelled is None:
             continue
         row = result.row
-        for group in (row.group, "all"):
-            key = (row.quantity, row.chip, group)
-            sizes.setdefault(key, []).append(abs(result.error))
-    ordered = sorted(sizes, key=lambda key: (key[:2], key[2] == "all", key[2]))
+        for chip, group in ((row.chip, row.group), (row.chip, ALL), (ALL, ALL)):
+            sizes.setdefault((row.quantity, chip, group), []).append(abs(result.error))
+    ordered = sorted(sizes, key=lambda key: [(word == ALL, word) for word in key])
     return {key: _summary(sizes[key]) for key in ordered}
 
 

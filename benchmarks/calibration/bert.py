@@ -1,0 +1,187 @@
+"""BERT and ViT encoders as torch modules, in the forms that were measured.
+
+`Shape` says how large, `Form` how it is computed: the type of products (FP8 casts both
+operands), a fused or a spelled-out GELU, dropout.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import poptorch
+
+FP8 = torch.float8_e4m3fn
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of an encoder."""
+
+    num_layers: int
+    hidden: int
+    heads: int
+    sequence: int
+    vocabulary: int = 30_522
+
+
+@dataclass(frozen=True)
+class Form:
+    """How an encoder computes."""
+
+    has_fp8: bool = False
+    has_gelu: bool = True
+    dropout: float = 0.0
+
+
+class Product(nn.Module):
+    """A linear layer, its product in FP8 if asked for."""
+
+    def __init__(self, inputs: int, outputs: int, form: Form) -> None:
+        super().__init__()
+        self.has_fp8 = form.has_fp8
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        weight = torch.zeros(inputs, outputs)
+        if form.has_fp8:
+            self.register_buffer("weight", weight.to(FP8))
+        else:
+            self.weight = nn.Parameter(weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Product and bias."""
+        if self.has_fp8:
+            rows = x.to(FP8).flatten(0, -2) @ self.weight
+            return rows.to(x.dtype).unflatten(0, x.shape[:-1]) + self.bias
+        return x @ self.weight + self.bias
+
+
+class Layer(nn.Module):
+    """An encoder layer: attention and a feed-forward part."""
+
+    def __init__(self, shape: Shape, form: Form) -> None:
+        super().__init__()
+        size = shape.hidden
+        self.heads, self.form = shape.heads, form
+        self.qkv = Product(size, 3 * size, form)
+        self.project = Product(size, size, form)
+        self.up = Product(size, 4 * size, form)
+        self.down = Product(4 * size, size, form)
+        self.norms = nn.ModuleList([nn.LayerNorm(size), nn.LayerNorm(size)])
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """The next hidden states."""
+        x = self.norms[0](x + self._drop(self.project(self._attend(x, mask))))
+        raised = _gelu(self.up(x), self.form.has_gelu)
+        return self.norms[1](x + self._drop(self.down(raised)))
+
+    def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        batch, length, size = x.shape
+        parts = self.qkv(x).view(batch, length, 3, self.heads, size // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(size // self.heads)
+        scores = scores if mask is None else scores + mask
+        mixed = self._drop(scores.softmax(-1)) @ v
+        return mixed.transpose(1, 2).reshape(x.shape)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        rate = self.form.dropout
+        return F.dropout(x, rate, training=True) if rate else x
+
+
+class Bert(nn.Module):
+    """Embeddings and encoder layers; `span` scores each token as begin and end."""
+
+    def __init__(self, shape: Shape, form: Form) -> None:
+        super().__init__()
+        size = shape.hidden
+        self.words = nn.Embedding(shape.vocabulary, size)
+        self.places = nn.Embedding(shape.sequence, size)
+        self.kinds = nn.Embedding(2, size)
+        self.norm = nn.LayerNorm(size)
+        self.layers = nn.ModuleList(Layer(shape, form) for _ in range(shape.num_layers))
+        self.span = nn.Linear(size, 2)
+
+    def encode(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> Tensor:
+        """Hidden states of the last layer."""
+        places = torch.arange(ids.shape[1], device=ids.device)
+        embedded = self.words(ids) + self.places(places) + self.kinds(kinds)
+        x = self.norm(embedded)
+        penalty = ((1.0 - mask) * -1000.0)[:, None, None, :].to(x.dtype)
+        for layer in self.layers:
+            x = poptorch.recomputationCheckpoint(layer(x, penalty))
+        return x
+
+    def forward(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> Tensor:
+        """Scores of every token."""
+        return self.span(self.encode(ids, kinds, mask))
+
+
+class Pretraining(nn.Module):
+    """BERT with the losses of masked words and of the next sentence.
+
+    The product with the table of words lies on the first chip, which has the table.
+    """
+
+    def __init__(self, shape: Shape, form: Form, layers_by_chip: list[int]) -> None:
+        super().__init__()
+        self.bert = Bert(shape, form)
+        self.change = nn.Linear(shape.hidden, shape.hidden)
+        self.norm = nn.LayerNorm(shape.hidden)
+        self.next = nn.Linear(shape.hidden, 2)
+        first = layers_by_chip[0]
+        for chip, count in enumerate(layers_by_chip[1:], start=1):
+            poptorch.BeginBlock(self.bert.layers[first], f"chip{chip}", ipu_id=chip)
+            first += count
+
+    def forward(
+        self, ids: Tensor, kinds: Tensor, mask: Tensor, places: Tensor, goals: Tensor
+    ) -> Tensor:
+        """The sum of both losses; `goals` are the masked words, then the sentence's."""
+        x = self.bert.encode(ids, kinds, mask)
+        index = places[:, :, None].expand(-1, -1, x.shape[-1])
+        masked = self.norm(F.gelu(self.change(x.gather(1, index))))
+        with poptorch.Block("words", ipu_id=0):
+            scores = masked @ self.bert.words.weight.t()
+            loss = F.cross_entropy(scores.flatten(0, 1), goals[:, :-1].flatten())
+            order = F.cross_entropy(self.next(x[:, 0]), goals[:, -1])
+            return poptorch.identity_loss(loss + order, "none")
+
+
+class Vit(nn.Module):
+    """A vision transformer: patches of an image, encoder layers, classes."""
+
+    def __init__(self, shape: Shape, form: Form, patch: int = 16) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, shape.hidden, patch, patch)
+        self.first = nn.Parameter(torch.zeros(1, 1, shape.hidden))
+        self.places = nn.Parameter(torch.zeros(1, shape.sequence, shape.hidden))
+        self.layers = nn.ModuleList(Layer(shape, form) for _ in range(shape.num_layers))
+        self.classes = nn.Linear(shape.hidden, 1000)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Scores of every class."""
+        patches = self.patches(images).flatten(2).transpose(1, 2)
+        first = self.first.expand(patches.shape[0], -1, -1)
+        x = torch.cat([first, patches], 1) + self.places
+        for layer in self.layers:
+            x = layer(x, None)
+        return self.classes(x[:, 0])
+
+
+def with_dtype(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """The module with its numbers in a type; those of FP8 products stay."""
+    module.to(dtype)
+    for each in module.modules():
+        if isinstance(each, Product) and each.has_fp8:
+            each.weight = each.weight.to(FP8)
+    return module
+
+
+def _gelu(x: Tensor, is_fused: bool) -> Tensor:
+    if is_fused:
+        return F.gelu(x)
+    return x * (torch.erf(x / math.sqrt(2.0)) + 1.0) * 0.5

@@ -1,0 +1,160 @@
+"""Kernels: dense products, stencils and a matrix-vector product, measured on chips.
+
+Kernels that were written in C++, vertex by vertex, are not expressed: a framework's
+program for the same sums runs other vertices, and more of them. A kernel that runs in a
+loop on its own output is priced by what one more round adds, so that loading and the
+first layout do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import popple
+from benchmarks.calibration.price import Case, Once, Operation, price, zeros
+from benchmarks.calibration.published import KERNELS, Published, published_rows
+from benchmarks.calibration.rows import NotExpressed, Row, Rows
+from popple.sim import Cost
+
+_DTYPES = {
+    "FP16": torch.float16,
+    "FP32": torch.float32,
+    "half": torch.float16,
+    "float": torch.float32,
+}
+TIME = "time or rate"
+_KERNEL = 3
+# Rows of hand-written C++, by their words or by the vectors that the code is made of.
+_HAND_WRITTEN = re.compile(r"codelets|half4|float2|, float, phase|block \d+x\d+")
+
+
+def kernel_rows(facts: Path) -> Iterator[Rows]:
+    """The published figures of kernels."""
+    found = [each for each in published_rows(facts) if each.kind == KERNELS]
+    for each in found:
+        group, model = _model_of(each)
+        try:
+            row = Row(each.name, group, each.chip, TIME, each.value)
+        except NotExpressed:
+            continue
+        yield Rows((row,), partial(_figures, each, model))
+
+
+Model = Callable[[Published], float]
+
+
+def _model_of(row: Published) -> tuple[str, Model]:
+    if row.workload.startswith("dense matmul"):
+        return "dense matmul", dense_teraflops
+    if "poplin convolution" in row.workload:
+        return "stencil", blur_seconds
+    if "matrix-vector" in row.workload:
+        return "matrix-vector", matvec_cycles
+    return "other", _refuse
+
+
+def _figures(row: Published, model: Model) -> Mapping[str, float]:
+    if row.value == 0:
+        raise NotExpressed("nothing was measured: 0 has no relative error")
+    if row.num_chips > 1:
+        raise NotExpressed("a field over several chips has no words in PopTorch")
+    if _HAND_WRITTEN.search(f"{row.workload} {row.config}"):
+        raise NotExpressed("hand-written C++ vertices, which frameworks do not run")
+    if "compil" in row.metric:
+        raise NotExpressed("the time of the vendor's compiler")
+    return {TIME: model(row)}
+
+
+def _refuse(row: Published) -> float:
+    if "PopSparse" in row.workload:
+        raise NotExpressed("no sparse product in PopTorch")
+    raise NotExpressed(f"no model of {row.workload!r}")
+
+
+def dense_teraflops(row: Published) -> float:
+    """A product whose output is the next input: tera operations a second."""
+    found = row.find(r"(\d+)x(\d+)x(\d+) (FP16|FP32)")
+    rows, inner, columns = map(int, found.groups()[:3])
+    dtype = _DTYPES[found[4]]
+    partials = torch.float16 if "half partials" in row.config else torch.float32
+    operands = {
+        "x": zeros(inner, columns, dtype=dtype),
+        "weights": zeros(rows, inner, dtype=dtype),
+    }
+    make = partial(Case, partials=partials)
+    cost = cost_of_round(lambda x, weights: weights @ x, operands, make, row.chip)
+    return 2 * rows * inner * columns / _seconds(cost, row.chip) / 1e12
+
+
+def blur_seconds(row: Published) -> float:
+    """A depthwise convolution of an image with itself as the next input."""
+    width, height = map(int, row.find(r"image (\d+)x(\d+)").groups())
+    dtype = _DTYPES[row.find(r"\b(half|float)\b")[1]]
+    groups = int(row.find(r"(\d+) conv groups", row.workload)[1])
+    proportion = float(row.find(r"availableMemoryProportion ([\d.]+)")[1])
+    operands = {
+        "x": zeros(1, groups, height, width, dtype=dtype),
+        "weights": zeros(groups, 1, _KERNEL, _KERNEL, dtype=dtype),
+    }
+    make = partial(Case, memory_proportion=proportion)
+    cost = cost_of_round(
+        lambda x, weights: F.conv2d(x, weights, padding=1, groups=groups),
+        operands,
+        make,
+        row.chip,
+    )
+    return int(row.find(r"(\d+) convs")[1]) * _seconds(cost, row.chip)
+
+
+def matvec_cycles(row: Published) -> float:
+    """Compute cycles of the mean tile."""
+    found = row.find(r"(\d+)x(\d+) (FP16|FP32)", row.workload)
+    rows, columns, dtype = int(found[1]), int(found[2]), _DTYPES[found[3]]
+    if row.metric != "tile-average compute cycles":
+        raise NotExpressed(row.metric)
+    operands = {
+        "matrix": zeros(rows, columns, dtype=dtype),
+        "vector": zeros(columns, dtype=dtype),
+    }
+    modelled = price(Case(Once(torch.mv, operands)), row.chip).modelled
+    return _counted_cost(modelled).compute_cycles
+
+
+def cost_of_round(
+    operation: Operation,
+    operands: Mapping[str, Tensor],
+    make: Callable[[Once], Case],
+    chip: str,
+) -> Cost:
+    """What one more round of an operation on its own result costs.
+
+    The first operand is the one that each round replaces.
+    """
+
+    def repeated(count: int, x: Tensor, *others: Tensor) -> Tensor:
+        for _ in range(count):
+            x = operation(x, *others)
+        return x
+
+    costs: list[Cost] = []
+    for count in (2, 3):
+        module = Once(partial(repeated, count), operands)
+        costs.append(_counted_cost(price(make(module), chip).modelled))
+    return costs[1] + costs[0] * -1
+
+
+def _counted_cost(modelled: popple.Modelled) -> Cost:
+    """All ops together, without transfers from and to the host."""
+    costs = modelled.simulation.cost_by_op
+    return sum((cost for op, cost in costs.items() if op), start=Cost())
+
+
+def _seconds(cost: Cost, chip: str) -> float:
+    return cost.cycles / popple.load_target(chip).chip.clock_hz

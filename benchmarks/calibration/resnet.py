@@ -1,0 +1,75 @@
+"""ResNet-50 as a torch module: bottleneck blocks with batch normalisation."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import poptorch
+
+_BLOCKS = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
+_EXPANSION = 4
+
+
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 convolution beside a shortcut."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        outputs = _EXPANSION * width
+        self.body = nn.Sequential(
+            *_conv(inputs, width, 1),
+            nn.ReLU(),
+            *_conv(width, width, 3, stride),
+            nn.ReLU(),
+            *_conv(width, outputs, 1),
+        )
+        self.shortcut = nn.Sequential()
+        if inputs != outputs or stride != 1:
+            self.shortcut = nn.Sequential(*_conv(inputs, outputs, 1, stride))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The block's output."""
+        return F.relu(self.body(x) + self.shortcut(x))
+
+
+class ResNet50(nn.Module):
+    """Classes of images, which may come as bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(*_conv(3, 64, 7, 2), nn.ReLU())
+        blocks: list[nn.Module] = []
+        inputs = 64
+        for width, count, stride in _BLOCKS:
+            for index in range(count):
+                blocks.append(Bottleneck(inputs, width, stride if index == 0 else 1))
+                inputs = _EXPANSION * width
+        self.blocks = nn.ModuleList(blocks)
+        self.classes = nn.Linear(inputs, 1000)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Scores of every class."""
+        if not images.is_floating_point():
+            images = images.to(self.classes.weight.dtype) / 255.0
+        x = F.max_pool2d(self.stem(images), 3, 2, 1)
+        for block in self.blocks:
+            x = poptorch.recomputationCheckpoint(block(x))
+        return self.classes(x.mean((2, 3)))
+
+
+class Training(nn.Module):
+    """A classifier with its loss."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a batch."""
+        return F.cross_entropy(self.body(images).float(), labels)
+
+
+def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[nn.Module]:
+    conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
+    return [conv, nn.BatchNorm2d(outputs)]
