@@ -59,6 +59,7 @@ TEST_HELPERS = re.compile(r"tensorflow\.python\.ipu\.tests|keras\.ipu\..*_test_u
 
 BOOT = "tensorflow_ipu.boot"  # the module of Popple's own finder
 TENSORFLOW = "2.21"
+LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
 
 
@@ -66,6 +67,7 @@ def find_spec(name: str, path: Any = None) -> ModuleSpec | None:
     """What Popple serves under `name`, if anything."""
     if name == "tensorflow":
         prepare_tensorflow()
+        return find_with(QuietLoader, name, path) if is_noisy() else None
     if name in _watch.WATCHED:
         return find_with(WatchingLoader, name, path)
     if name in EXTENDED:
@@ -83,6 +85,11 @@ def prepare_tensorflow() -> None:
         raise _notices.missing("TensorFlow")
     if find_stock("tf_keras") is not None:
         os.environ.setdefault(LEGACY_KERAS, "1")
+
+
+def is_noisy() -> bool:
+    """Whether TensorFlow would warn of IPUs: it knows no device of that kind."""
+    return PROGRAM.is_for_ipu and LOG_LEVEL not in os.environ
 
 
 def is_for_ipu() -> bool:
@@ -151,6 +158,21 @@ def find_with(
     if spec is not None and spec.origin:
         spec.loader = loader(name, spec.origin)
     return spec
+
+
+class QuietLoader(SourceFileLoader):
+    """Runs TensorFlow with no warnings of its native part, which reads the level once.
+
+    It would explain, with every first run of a session, that variables on IPUs are
+    elsewhere.
+    """
+
+    def exec_module(self, module: ModuleType) -> None:
+        os.environ[LOG_LEVEL] = "2"  # errors only
+        try:
+            super().exec_module(module)
+        finally:
+            del os.environ[LOG_LEVEL]  # the rest of the program logs as it likes
 
 
 class WatchingLoader(SourceFileLoader):

@@ -95,3 +95,32 @@ def test_keras_3_before_the_ipu_is_explained(tmp_path: Path) -> None:
     ]
     assert all("set POPPLE_TENSORFLOW=on" in line for line in told)
     assert last == "keras.ipu"  # by way of tf.keras it is there
+
+
+WITH_VARIABLE = (
+    START
+    + """
+import os
+import tensorflow.compat.v1 as tf
+with tf.Graph().as_default(), tf.Session() as session:
+    with tf.variable_scope("", use_resource=True), tf.device("/device:IPU:0"):
+        weight = tf.get_variable("weight", [2])
+    session.run(weight.initializer)
+print(os.environ.get("TF_CPP_MIN_LOG_LEVEL"))
+"""
+)
+
+
+def test_tensorflow_does_not_warn_of_ipus(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(WITH_VARIABLE)
+    environment = {k: v for k, v in os.environ.items() if "LOG_LEVEL" not in k}
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "main.py")],
+        env={**environment, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "colocation" not in done.stderr.lower()
+    assert "attached to IPU" in done.stderr
+    assert done.stdout.split() == ["None"]
