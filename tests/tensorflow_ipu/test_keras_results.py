@@ -56,6 +56,20 @@ def test_metrics_are_means_since_the_epoch_began() -> None:
     np.testing.assert_allclose(history.history["loss"], [expected] * 2, rtol=1e-5)
 
 
+def pipelined_losses(accumulate: bool) -> list[float]:
+    """Losses of two epochs of two updates, and of an evaluation."""
+    with strategy(2).scope():
+        model = compiled(sequential(), 8)
+        model.set_pipeline_stage_assignment([0, 1])
+        model.set_pipelining_options(4, accumulate_outfeed=accumulate)
+        history = model.fit(X, Y, epochs=2, shuffle=False, **QUIET)
+        return [*history.history["loss"], model.evaluate(X, Y, **QUIET)]
+
+
+def test_accumulating_the_outfeed_changes_no_metric() -> None:
+    np.testing.assert_allclose(pipelined_losses(True), pipelined_losses(False))
+
+
 def test_callbacks_hear_of_executions() -> None:
     heard = Heard()
     with strategy().scope():

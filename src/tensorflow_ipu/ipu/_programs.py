@@ -25,7 +25,7 @@ from tensorflow.python.eager.polymorphic_function import (
 
 from popple.engine.tensorflow import Program, Trace, num_replicas, tracing
 
-from . import _asserts, _device, _modelling, sharding
+from . import _asserts, _device, _halves, _modelling, sharding
 
 
 class _Compiling(threading.local):
@@ -76,7 +76,8 @@ def program_scope() -> Iterator[None]:
     if _COMPILING.depth == 1:
         _COMPILING.num_shards = 1
     try:
-        yield
+        with _halves.saturating():
+            yield
     finally:
         _COMPILING.depth -= 1
         if _COMPILING.depth == 0:

@@ -2,8 +2,9 @@
 
 Facades put attributes on the ops they make: `LAYER`, `STAGE`, `PHASE`, `SHARDING`; on
 some also `ACCUMULATION`, the number of micro-batches an update is for, and `SCHEDULE`,
-a number of theirs that says how pipeline stages take turns. For everything else the
-op's name and its traceback tell. A backward op has the name of the forward op it was
+a number of theirs that says how pipeline stages take turns. `HALF` is on ops that only
+imitate the machine's half precision. For everything else the op's name and its
+traceback tell. A backward op has the name of the forward op it was
 made for inside its own, and inherits what it does not say itself.
 """
 
@@ -31,6 +32,7 @@ PHASE = "_ipu_phase"
 SHARDING = "_XlaSharding"
 ACCUMULATION = "_ipu_accumulation"
 SCHEDULE = "_ipu_schedule"
+HALF = "_ipu_half"
 
 _PHASES = {phase.value.encode(): phase for phase in Phase}
 _GRADIENTS = re.compile(r"gradient_tape|gradients(_\d+)?")

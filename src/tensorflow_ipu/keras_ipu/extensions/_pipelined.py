@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ipu.eager import backprop
 from tensorflow.python.ipu.ops import pipelining_ops
+from tensorflow.python.ipu.ops._iterations import current_loop
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import base_layer_utils, data_adapter, input_spec
 from tf_keras.src.layers import BatchNormalization
@@ -170,8 +171,19 @@ class _Stages:
             count = run.accumulation_steps
             if run.mode is Mode.EVALUATE:
                 count = run.num_steps
-            metrics = {name: metric / count for name, metric in metrics.items()}
+            metrics = tf.nest.map_structure(_only_in_last_of(count), metrics)
         return (loss, metrics) if run.mode is Mode.FIT else metrics
+
+
+def _only_in_last_of(num_batches: int) -> Callable[[Any], Any]:
+    """What makes zero of a tensor in all batches of the pipeline but the last.
+
+    Metrics are of all batches so far: the last one's are the sum that is handed out.
+    """
+    loop = current_loop()
+    assert loop is not None  # a pipeline is one
+    is_last = tf.equal(loop.counter, num_batches - 1)
+    return lambda tensor: tf.where(is_last, tensor, tf.zeros_like(tensor))
 
 
 def _check_weights_have_one_device(model: Any, stages: _Stages) -> None:
@@ -196,7 +208,7 @@ def _warn_of_moving_averages(model: Any, stages: _Stages) -> None:
         for layer in layers
     ):
         logging.warn(
-            f"{model.name} has batch normalisation in a pipeline: its moving averages "
-            "are not kept up properly while training, so evaluation and prediction may "
-            "normalise otherwise than training did."
+            f"The moving statistics of batch normalisation in the pipeline {model.name}"
+            " are not kept up properly on an IPU while it trains, so evaluation and"
+            " prediction may normalise otherwise than training did."
         )

@@ -10,9 +10,11 @@ from popple.capture.tensorflow.ops.forms import (
     elementwise,
     emit_elementwise,
     is_number,
+    same_value,
     without_numbers,
 )
 from popple.capture.tensorflow.ops.lists import add_lists
+from popple.capture.tensorflow.tags import HALF
 
 _KINDS = {
     "Abs": "abs",
@@ -130,13 +132,15 @@ def lower_pow(context: OpContext) -> Sequence[Known]:
 def lower_cast(context: OpContext) -> Sequence[Known]:
     """A conversion between types that are one type on the machine is nothing."""
     name, result = context.name(0), context.result_type()
-    if context.type_of(name) == result:
+    if context.type_of(name) == result or context.attr(HALF):
         return [name]
     return [emit_elementwise(context, "cast", [name])]
 
 
 def lower_clip(context: OpContext) -> Sequence[Known]:
     """Bounds that are numbers are part of the op; tensors are compared in turn."""
+    if context.attr(HALF):
+        return same_value(context)
     bounds = [context.inputs[1], context.inputs[2]]
     if all(map(is_number, bounds)):
         return [emit_elementwise(context, "clamp", context.inputs[:1])]

@@ -8,6 +8,7 @@ from popple.capture.tensorflow.context import OpContext, Rule
 from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.ops.forms import emit_elementwise, lower_generic
 from popple.capture.tensorflow.ops.images import layout_of
+from popple.capture.tensorflow.tags import HALF
 from popple.graph import TensorType
 
 _KINDS = {
@@ -33,7 +34,10 @@ def _reduction(kind: str) -> Rule:
         source = context.name(0)
         rank = len(context.type_of(source).shape)
         dims = tuple(sorted({axis % max(rank, 1) for axis in axes})) if rank else ()
-        return [emit_reduction(context, kind, source, dims, context.result_type())]
+        result = context.result_type()
+        if context.attr(HALF):
+            result = TensorType(context.type_of(source).dtype, result.shape)
+        return [emit_reduction(context, kind, source, dims, result)]
 
     return lower
 
