@@ -4,7 +4,7 @@ from popple.plan.layout import Progress
 from popple.plan.lower import PlannedProgram, plan_graph
 from popple.plan.opplan import OpPlan, PlanOptions, PlanRequest, Rule, TileMapping
 from popple.plan.planner import Planner
-from popple.plan.registry import FAMILY_RULES, RULES, get_rule
+from popple.plan.registry import FAMILY_RULES, RULES, describe_rule, get_rule
 
 __all__ = [
     "FAMILY_RULES",
@@ -17,6 +17,7 @@ __all__ = [
     "Progress",
     "Rule",
     "TileMapping",
+    "describe_rule",
     "get_rule",
     "plan_graph",
 ]

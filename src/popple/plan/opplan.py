@@ -133,7 +133,8 @@ class OpPlan:
     `outputs` maps every output; a view gives mappings and no steps. `inputs` are the
     mappings the rule would like for inputs nobody has laid out. `choice` explains the
     plan in words and numbers, `runners_up` names plans not taken with their estimated
-    cycles. `rule` is the rule's name as reports show it.
+    cycles. `is_memory_bound` says that a faster plan needed more temporary memory than
+    it may take. `rule` is the rule's name as reports show it.
     """
 
     rule: str
@@ -144,6 +145,7 @@ class OpPlan:
     flops: int = 0
     choice: tuple[tuple[str, str], ...] = ()
     runners_up: tuple[tuple[str, int], ...] = ()
+    is_memory_bound: bool = False
 
 
 Rule: TypeAlias = Callable[[PlanRequest], OpPlan]

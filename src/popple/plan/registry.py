@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -62,3 +63,8 @@ def get_rule(kind: str) -> Rule:
             f"there is no plan rule for {kind!r}.", remedy=suggest(kind, RULES)
         )
     return rule
+
+
+def describe_rule(kind: str) -> str:
+    """How ops of one kind are planned: the sentence its rule begins with."""
+    return (inspect.getdoc(get_rule(kind)) or "").partition("\n")[0]

@@ -3,7 +3,6 @@
 from popple.graph import OPS, DType
 from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
 from popple.plan.codelets.loss import TRANSFORM, loss_cycles
-from popple.plan.codelets.pool import pool_cycles, pool_grad_cycles
 from popple.plan.codelets.random import WORD_CYCLES, random_cycles
 from popple.plan.codelets.shape import (
     copy_cycles,
@@ -39,12 +38,6 @@ def test_scatter_rows() -> None:
     # Rows of 8 halves are 4 atoms; rows of 3 halves share one with their neighbour.
     assert multi_update_cycles(2, 7, 8, 2, 6) == 6 * (33 + 2 * (12 + 9) + 35)
     assert multi_update_cycles(1, 0, 3, 2, 6) == 6 * (33 + 12 + 3 + 20)
-
-
-def test_pool() -> None:
-    # 96 halves: 16 a worker, 1 field element of 16 channels, 4 words, windows of 4.
-    assert pool_cycles(96, 4, 4, 6) == 13 + 6 * (30 + 20 + 4 * (7 + 12))
-    assert pool_grad_cycles(96, 2, 4, 6) == 13 + 6 * (30 + 10 * 4)
 
 
 def test_random_words() -> None:

@@ -144,7 +144,8 @@ def test_less_memory_costs_cycles() -> None:
         for p in (0.6, 0.05)
     )
     assert cycles_of(little) > cycles_of(plenty)
-    assert dict(little.choice)["bound"] == "memory"
+    assert little.is_memory_bound
+    assert not plenty.is_memory_bound
     assert any(isinstance(step, Loop) for step in little.steps)
 
 

@@ -1,25 +1,47 @@
-"""Pooling codelets. Source: PopLibs popnn performance estimation."""
+"""Pooling codelets. Source: PopLibs popnn performance estimation.
+
+A worker goes over its rows once for every work item, a position of the window; for each
+group of channels and each vector of it the inner loop runs along the row.
+"""
 
 from __future__ import annotations
 
-from popple.plan.codelets.rates import Rate
-from popple.units import ceil_div
+from functools import reduce
 
-CHANNEL_GROUP = 16
-"""Channels that lie together; assumed, the grouping convolutions prefer."""
+import numpy as np
+
+from popple.plan.conv.vertices import Ints, ceil_of
+
+SUPERVISOR_CYCLES = 13
+WORKER_CYCLES = 40
+"""Loads and unpacks the vertex state, divides the clearing of the result."""
+# Worker cycles before and in each turn of the inner loop.
+_MAX_LOOP = (4, 3)
+_SUM_LOOP = (5, 3)
+_MAX_GRAD_LOOP = (7, 5)
 
 
-def pool_cycles(num_outputs: int, window: int, num_lanes: int, num_workers: int) -> int:
-    """13 + W (30 + 20 per field element + words (7 + 3 per window element))."""
-    share = ceil_div(num_outputs, num_workers)
-    items = ceil_div(share, CHANNEL_GROUP)
-    words = ceil_div(share, num_lanes)
-    return 13 + num_workers * (30 + 20 * items + words * (7 + 3 * window))
-
-
-def pool_grad_cycles(
-    num_inputs: int, num_windows: int, num_lanes: int, num_workers: int
-) -> int:
-    """5 cycles per word of the field for each window that covers it."""
-    rate = Rate(5 * max(1, num_windows), num_lanes)
-    return 13 + num_workers * (30 + rate.worker_cycles(num_inputs, num_workers))
+def pool_cycles(
+    rows: Ints,
+    columns: Ints,
+    num_groups: Ints,
+    *,
+    num_items: int,
+    vectors: int,
+    is_max: bool,
+    is_grad: bool,
+    num_workers: int,
+) -> Ints:
+    """Cycles of a tile with `rows` rows of `columns` positions of channel groups."""
+    loop = _MAX_LOOP if is_max else _SUM_LOOP
+    start, slope = _MAX_GRAD_LOOP if is_max and is_grad else loop
+    costs: list[Ints] = []
+    # Rows are dealt to the workers, cut along x where there are few.
+    for cuts in (1, 2, 3, 6):
+        run = ceil_of(columns, cuts)
+        group = 6 + vectors * (3 + start + slope * (run - 1))
+        row = 15 + num_items * (23 + num_groups * group)
+        costs.append(ceil_of(rows * cuts, num_workers) * row)
+    cleared = ceil_of(rows * columns * vectors, num_workers)
+    worker = WORKER_CYCLES + num_groups * (4 + cleared) + reduce(np.minimum, costs)
+    return SUPERVISOR_CYCLES + num_workers * worker

@@ -1,23 +1,60 @@
-"""Words and numbers that explain a solution: splits, rate, what bounds it."""
+"""Words and numbers that explain a solution: splits, sums, rate."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from popple.plan.conv.cost import reduction_stages
 from popple.plan.conv.search import Choice, Solution
+from popple.plan.conv.vertices import Ints
+from popple.units import ceil_div
 
 
 def describe_splits(solution: Solution) -> str:
-    """Tiles along each direction: `groups 1, field 1x14, kernel 1, in 13, out 8`."""
-    split, serial = solution.split, solution.setting.serial
-    parts = [
-        f"groups {int(split.groups_split[0])}",
-        f"field {int(split.field.counts[0])}",
-        f"kernel {int(split.kernel.counts[0])}",
-        f"in {int(split.in_split[0])}",
-        f"out {int(split.out_split[0])}",
-    ]
-    if serial.count > 1:
-        parts.append(f"serial out {serial.out_parts}, serial in {serial.in_parts}")
-    return ", ".join(parts)
+    """Parts over tiles, then in turn; directions that are not cut are left out.
+
+    `field 1x14, in-channels 13; in turn out-channels 2`
+    """
+    split, problem = solution.split, solution.setting.form.problem
+    batch, *field = _parts_of((problem.batch, *problem.out_field), split.field.shares)
+    kernel = _parts_of(problem.kernel, split.kernel.shares)
+    parts = {
+        "groups": [int(split.groups_split[0])],
+        "batch": [batch],
+        "field": field,
+        "kernel": kernel,
+        "in-channels": [int(split.in_split[0])],
+        "out-channels": [int(split.out_split[0])],
+    }
+    serial = solution.setting.serial
+    in_turn = {"in-channels": [serial.in_parts], "out-channels": [serial.out_parts]}
+    text = _render_parts(parts) or "one tile"
+    return f"{text}; in turn {_render_parts(in_turn)}" if serial.count > 1 else text
+
+
+def _parts_of(dims: Sequence[int], shares: Sequence[Ints]) -> list[int]:
+    pairs = zip(dims, shares, strict=True)
+    return [ceil_div(dim, int(share[0])) for dim, share in pairs]
+
+
+def _render_parts(parts: dict[str, list[int]]) -> str:
+    return ", ".join(
+        f"{name} {'x'.join(map(str, counts))}"
+        for name, counts in parts.items()
+        if max(counts) > 1
+    )
+
+
+def describe_reduction(solution: Solution) -> str:
+    """How partials are added up: `78 partials of f32 in 2 stages, 9 x 9`."""
+    count = int(solution.split.num_summed[0])
+    dtype = solution.setting.method.partials.value
+    if count == 1:
+        return f"none, sums in {dtype} stay where they are"
+    depths = [int(d[0]) for d in reduction_stages(solution.split.num_summed)]
+    stages = [str(depth) for depth in depths if depth > 1]
+    many = "1 stage" if len(stages) == 1 else f"{len(stages)} stages"
+    return f"{count} partials of {dtype} in {many}, {' x '.join(stages)}"
 
 
 def short_splits(solution: Solution) -> str:
@@ -51,9 +88,9 @@ def describe_choice(choice: Choice, num_macs: int) -> tuple[tuple[str, str], ...
         ("method", best.setting.method.name),
         ("form", best.setting.form.name or "plain"),
         ("splits", describe_splits(best)),
+        ("reduction", describe_reduction(best)),
         ("tiles", str(int(best.split.num_used[0]))),
         ("macs_per_cycle", f"{rate:.2f} per tile"),
-        ("bound", _find_bound(choice)),
         ("estimated_cycles", str(best.cycles)),
         ("temporary_bytes", str(best.memory_bytes)),
     )
@@ -65,11 +102,3 @@ def describe_runners_up(choice: Choice) -> tuple[tuple[str, int], ...]:
         (f"{describe_method(s)}: {describe_splits(s)}", s.cycles)
         for s in choice.runners_up
     )
-
-
-def _find_bound(choice: Choice) -> str:
-    if choice.is_memory_bound:
-        return "memory"
-    costs = choice.best.costs
-    moved = costs.exchange[0] + costs.reduction[0]
-    return "compute" if costs.compute[0] >= moved else "exchange"

@@ -76,6 +76,7 @@ def plan_conv(
         flops=2 * problem.num_macs,
         choice=describe_choice(choice, problem.num_macs),
         runners_up=describe_runners_up(choice),
+        is_memory_bound=choice.is_memory_bound,
     )
 
 

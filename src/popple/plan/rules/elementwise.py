@@ -27,7 +27,7 @@ from popple.program import Codelet
 
 
 def plan_elementwise(request: PlanRequest) -> OpPlan:
-    """Any op of the family: the codelet follows from the kind and the operands."""
+    """Operands to the tiles of the result, then one pass of the op's codelet."""
     builder = PlanBuilder(request, "elementwise")
     kind, result = request.signature.kind, request.signature.outputs[0]
     operands = request_operands(builder)

@@ -12,7 +12,7 @@ from popple.plan.opplan import OpPlan, PlanRequest, Rule
 
 
 def plan_matmul(request: PlanRequest) -> OpPlan:
-    """[...,M,K] by [...,K,N]: one conv group for each of the leading indices."""
+    """A convolution with kernel 1, one conv group for each of the leading indices."""
     left, right = request.signature.inputs
     result = request.signature.outputs[0]
     if 0 in (*left.shape, *right.shape):

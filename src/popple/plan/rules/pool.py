@@ -1,108 +1,95 @@
-"""Pooling and its gradients: halos are exchanged, windows reduced on tiles."""
+"""Pooling and its gradients: what windows read is exchanged, then reduced on tiles."""
 
 from __future__ import annotations
 
-import math
-
 from popple.graph import Signature, TensorType
 from popple.plan.builder import PlanBuilder, vertices
-from popple.plan.codelets.pool import pool_cycles, pool_grad_cycles
-from popple.plan.codelets.rates import multi_codelet, num_lanes
-from popple.plan.mapping import elements_by_tile, mapping_like
+from popple.plan.codelets.rates import multi_codelet
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
+from popple.plan.pooling import PoolProblem, PoolSplit, find_pool_split
 from popple.program import Category, TileVector
 from popple.units import ceil_div
 
 
 def plan_pool(request: PlanRequest) -> OpPlan:
-    """Windows of the input; the result lies in proportion to the input."""
+    """Windows are brought to the tiles of the result and reduced there."""
     builder = PlanBuilder(request, "pool")
     signature = request.signature
-    source, result = signature.inputs[0], signature.outputs[0]
-    mapping = builder.input_mapping(0)
-    target = _scaled_mapping(mapping, signature)
-    window = window_size(signature)
-    _exchange_windows(builder, source, mapping, result, target, window)
-    lanes, workers = num_lanes(result.dtype), builder.num_workers
+    result = signature.outputs[0]
+    problem = pool_problem(signature)
+    split = find_pool_split(problem, builder.chip)
+    target = _result_mapping(builder, result, split)
+    _exchange_windows(builder, problem, split)
+    flops = problem.num_items * ceil_div(result.num_elements, split.num_tiles)
     group = vertices(
         multi_codelet(f"popnn::{_codelet_name(signature)}", result.dtype, 900, 40),
-        elements_by_tile(target, result),
-        lambda n: pool_cycles(n, window, lanes, workers),
-        lambda n: n * window,
-    )
-    builder.compute(signature.kind, group)
-    return builder.finish([target, *_others(builder)], (None,))
-
-
-def plan_pool_grad(request: PlanRequest) -> OpPlan:
-    """Each field element gathers from the windows that cover it."""
-    builder = PlanBuilder(request, "pool")
-    signature = request.signature
-    source, result = signature.inputs[0], signature.outputs[0]
-    mapping = builder.input_mapping(0)
-    target = _grad_mapping(builder, mapping, signature)
-    covers = num_covering_windows(signature)
-    _exchange_windows(builder, source, mapping, result, target, covers)
-    lanes, workers = num_lanes(result.dtype), builder.num_workers
-    group = vertices(
-        multi_codelet(f"popnn::{_codelet_name(signature)}", result.dtype, 900, 44),
-        elements_by_tile(target, result),
-        lambda n: pool_grad_cycles(n, covers, lanes, workers),
-        lambda n: n * covers,
+        _used(builder, split),
+        lambda _: split.cycles,
+        lambda _: flops,
         num_edges=len(request.inputs) + 1,
     )
     builder.compute(signature.kind, group)
-    return builder.finish([target], (None,) * len(request.inputs))
+    positions = "x".join(map(str, split.positions))
+    channels = split.num_groups * split.channel_group
+    builder.note("positions by tile", f"{positions} of {channels} channels")
+    builder.note("tiles", split.num_tiles)
+    return builder.finish([target, *_others(builder)], (None,) * len(request.inputs))
 
 
-def window_size(signature: Signature) -> int:
-    """Elements of one window."""
-    return max(1, math.prod(signature.ints("kernel")))
+def pool_problem(signature: Signature) -> PoolProblem:
+    """What a pooling, or the gradient of one, computes."""
+    result, source = signature.outputs[0], signature.inputs[0]
+    kernel = signature.ints("kernel")
+    rank = min(len(kernel), len(result.shape))
+    batch, channels, field = _split_shape(result, rank)
+    return PoolProblem(
+        batch,
+        channels,
+        field,
+        _split_shape(source, rank)[2],
+        kernel[-rank:],
+        result.dtype,
+        is_max=signature.kind.startswith("max"),
+        is_grad=signature.kind.endswith("grad"),
+    )
 
 
-def num_covering_windows(signature: Signature) -> int:
-    """Windows over one field element, on average: window times outputs / inputs."""
-    outputs = signature.inputs[0].num_elements
-    inputs = max(1, signature.outputs[0].num_elements)
-    return max(1, ceil_div(window_size(signature) * outputs, inputs))
+def _split_shape(tensor: TensorType, rank: int) -> tuple[int, int, tuple[int, ...]]:
+    """Batch, channels and field; the last `rank` dimensions are the field."""
+    before, field = tensor.shape[:-rank], tensor.shape[-rank:]
+    channels = before[-1] if before else 1
+    batch = tensor.num_elements // max(
+        1, channels * TensorType(tensor.dtype, field).num_elements
+    )
+    return max(1, batch), max(1, channels), tuple(max(1, n) for n in field)
 
 
-def _scaled_mapping(mapping: TileMapping, signature: Signature) -> TileMapping:
-    """The result on the tiles of the input, in another order of its own."""
-    scaled = mapping_like(mapping, signature.outputs[0])
-    shape = ",".join(map(str, signature.outputs[0].shape))
-    return TileMapping(scaled.bytes_by_tile, f"pool[{shape}]")
+def _used(builder: PlanBuilder, split: PoolSplit) -> TileVector:
+    """1 on every tile that has something to do."""
+    tiles = builder.request.num_tiles
+    return TileVector.spread(split.num_tiles, split.num_tiles, tiles)
 
 
-def _grad_mapping(
-    builder: PlanBuilder, mapping: TileMapping, signature: Signature
+def _result_mapping(
+    builder: PlanBuilder, result: TensorType, split: PoolSplit
 ) -> TileMapping:
-    """Like the field if it is among the inputs, else like the output gradient."""
-    result = signature.outputs[0]
-    for tensor, given in zip(signature.inputs, builder.request.inputs, strict=True):
-        if given and tensor.num_elements == result.num_elements:
-            return mapping_like(given, result)
-    return _scaled_mapping(mapping, signature)
+    vector = TileVector.spread(
+        result.num_bytes,
+        split.num_tiles,
+        builder.request.num_tiles,
+        result.dtype.num_bytes,
+    )
+    shape = ",".join(map(str, result.shape))
+    return TileMapping(vector, f"pool[{shape}/{split.channel_group}]")
 
 
 def _exchange_windows(
-    builder: PlanBuilder,
-    source: TensorType,
-    mapping: TileMapping,
-    result: TensorType,
-    target: TileMapping,
-    reads_per_element: int,
+    builder: PlanBuilder, problem: PoolProblem, split: PoolSplit
 ) -> None:
-    """Bring what windows need: never more than they read, nor than 5/4 of the input.
-
-    Neighbouring windows share elements, so a tile needs its part of the input and a
-    border; a quarter for the border is assumed.
-    """
-    size = source.dtype.num_bytes
-    share = ceil_div(5 * source.num_elements, 4 * max(1, result.num_elements))
-    reads = min(reads_per_element, max(1, share))
-    needed = elements_by_tile(target, result).map(lambda n: n * reads * size)
-    held = _limited(mapping.bytes_by_tile, needed.total)
+    """Bring what windows read, from wherever it lies."""
+    needed = _used(builder, split).scaled(split.needed_bytes)
+    mapping = builder.input_mapping(0).bytes_by_tile
+    held = _limited(mapping.scaled(problem.num_sources), needed.total)
     first = builder.move("windows/exchange", held, needed)
     builder.hold("windows/message", needed, first, first + 1, Category.MESSAGE)
 
@@ -121,9 +108,6 @@ def _codelet_name(signature: Signature) -> str:
     return "".join(part.title() for part in signature.kind.split("_"))
 
 
-RULES: dict[str, Rule] = {
-    "max_pool": plan_pool,
-    "avg_pool": plan_pool,
-    "max_pool_grad": plan_pool_grad,
-    "avg_pool_grad": plan_pool_grad,
-}
+RULES: dict[str, Rule] = dict.fromkeys(
+    ("max_pool", "avg_pool", "max_pool_grad", "avg_pool_grad"), plan_pool
+)
