@@ -75,13 +75,17 @@ class Trained:
 
 
 def by_hand(
-    optimizer: Optimizer, count: int, replicas: int = 1, method: Any = Method.SUM
+    optimizer: Optimizer,
+    count: int,
+    replicas: int = 1,
+    method: Any = Method.SUM,
+    data: Any = DATA,
 ) -> Trained:
     apply = optimizer()
     weights = [tf.Variable(value) for value in WEIGHTS.values()]
     a, b, c = weights
     losses: list[list[Any]] = []
-    batches = iter(DATA)
+    batches = iter(data)
     share = replicas if method is Method.SUM else replicas * count
     for _ in range(NUM_UPDATES):
         totals = [tf.zeros_like(weight) for weight in weights]
@@ -246,3 +250,71 @@ def test_averages_over_replicas_in_loops(replicas: int, num_runs: int) -> None:
     configure(replicas)
     found = looped(lambda: averaged(adam, replicas), NUM_UPDATES, replicas, num_runs)
     found.assert_equal(by_hand(adam, 1, replicas))
+
+
+def test_replicas_that_exchange_nothing_learn_alone() -> None:
+    configure(2)
+    found = looped(momentum, NUM_UPDATES, 2, NUM_UPDATES)
+    first, second = (by_hand(momentum, 1, data=DATA[r::2]) for r in (0, 1))
+    # What the host sees are the weights of replica 0.
+    expected = Trained(np.hstack([first.losses, second.losses]), first.weights)
+    found.assert_equal(expected)
+
+
+def test_stages_may_change_variables_batch_by_batch() -> None:
+    configure(2)
+
+    def counting_stage(x: Any) -> Any:
+        count = v1.get_variable("n", initializer=0, trainable=False, use_resource=True)
+        with tf.control_dependencies([count.assign_add(1)]):
+            return count.read_value() + 0 * tf.cast(x[0, 0], tf.int32)
+
+    def build(infeed: Any, outfeed: Any) -> Any:
+        feeds = {"infeed_queue": infeed, "outfeed_queue": outfeed}
+        stages = [counting_stage, lambda count: count]
+        return pipelining.pipeline(stages, 4, repeat_count=2, **feeds)
+
+    assert run(build, 1).losses.flatten().tolist() == list(range(1, 9))
+
+
+def from_strategy(make: Optimizer, replicas: int) -> Trained:
+    """Train a pipeline of TensorFlow 2, with a Keras optimiser."""
+    strategy = ipu.ipu_strategy.IPUStrategy()
+    outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    with strategy.scope():
+        a, b, c = (tf.Variable(value) for value in WEIGHTS.values())
+        data = tf.data.Dataset.from_tensor_slices(DATA)
+        infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(data)
+        _ = infeed.initializer
+        optimizer = make()
+
+        @tf.function
+        def program() -> None:
+            pipelining.pipeline(
+                [lambda x: first_layer(x, a, b), lambda hidden: loss_of(hidden, c)],
+                4,
+                repeat_count=NUM_UPDATES,
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                optimizer_function=lambda loss: pipelining.OptimizerFunctionOutput(
+                    optimizer, loss, variables=[a, b, c]
+                ),
+            )
+
+        strategy.run(program)
+    (losses,) = outfeed.dequeue()
+    weights = [variable.numpy() for variable in (a, b, c)]
+    found = dict(zip(WEIGHTS, weights, strict=True))
+    return Trained(np.reshape(losses, [-1, replicas]), found)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_strategies_sum_over_replicas(replicas: int) -> None:
+    from tensorflow.python.keras.optimizer_v2 import gradient_descent
+
+    configure(2 * replicas)
+    found = from_strategy(lambda: gradient_descent.SGD(0.05, 0.9), replicas)
+    # By hand they are averaged; with so many times the rate that is the sum.
+    rate = 0.05 * replicas
+    expected = by_hand(lambda: v1.train.MomentumOptimizer(rate, 0.9), 4, replicas)
+    found.assert_equal(expected)
