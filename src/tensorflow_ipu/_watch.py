@@ -19,18 +19,22 @@ from typing import Any
 IPU = "tensorflow.python.ipu"
 IPU_NAME = re.compile(r"\bIPU:\d")
 
-# Module -> class and method to watch. A graph shows the IPU in the name of a device. A
-# session has to know before: it cannot change its mind about placement.
-WATCHED = {
+# Module -> class and method to watch. A session has to know before anything is placed:
+# it cannot change its mind about placement. So it looks at the text of the program.
+BY_NAME = {
+    "tensorflow.python.eager.context": ("_EagerDeviceContext", "__init__"),
     "tensorflow.python.framework.ops": ("Graph", "device"),
+}
+BY_TEXT = {
     "tensorflow.python.client.session": ("BaseSession", "__init__"),
     "tensorflow.python.framework.test_util": ("TensorFlowTestCase", "session"),
 }
+WATCHED = {**BY_NAME, **BY_TEXT}
 
 
-def names_the_ipu(device: Any = None) -> bool:
-    """Whether operations are about to be placed on an IPU."""
-    return isinstance(device, str) and bool(IPU_NAME.search(device))
+def names_the_ipu(*args: Any) -> bool:
+    """Whether one of the arguments is the name of an IPU."""
+    return any(isinstance(arg, str) and IPU_NAME.search(arg) for arg in args)
 
 
 def watch(module: ModuleType, is_for_ipu: Callable[[], bool]) -> None:
@@ -38,6 +42,7 @@ def watch(module: ModuleType, is_for_ipu: Callable[[], bool]) -> None:
     kind, method = WATCHED[module.__name__]
     owner = getattr(module, kind)
     stock = getattr(owner, method)
+    by_name = module.__name__ in BY_NAME
 
     @functools.wraps(stock)
     def look_first(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,6 +52,6 @@ def watch(module: ModuleType, is_for_ipu: Callable[[], bool]) -> None:
         return getattr(owner, method)(self, *args, **kwargs)  # as the IPU has it
 
     def shows_ipu(*args: Any) -> bool:
-        return names_the_ipu(*args) if kind == "Graph" else is_for_ipu()
+        return names_the_ipu(*args) if by_name else is_for_ipu()
 
     setattr(owner, method, look_first)

@@ -34,7 +34,7 @@ def test_other_texts_are_not(line: str) -> None:
     assert not IPU_DEVICE.search(line)
 
 
-def test_a_graph_shows_the_ipu_in_a_name() -> None:
+def test_devices_show_the_ipu_in_their_name() -> None:
     assert names_the_ipu("/job:worker/task:1/device:IPU:0")
     assert not names_the_ipu("/device:CPU:0")
     assert not names_the_ipu(lambda operation: "/device:IPU:0")
@@ -77,3 +77,19 @@ def test_other_devices_leave_tensorflow_alone(tmp_path: Path) -> None:
     other = SESSION_FIRST.replace("IPU", "CPU")
     printed = run_program(tmp_path, ("main.py", other))
     assert printed.split() == ["3", "False"]
+
+
+EAGER = (
+    START
+    + """
+import sys
+import tensorflow as tf
+with tf.device("/device:IPU:0"):
+    total = tf.constant(1) + tf.constant(2)
+print(total.numpy(), "tensorflow.python.ipu" in sys.modules)
+"""
+)
+
+
+def test_eager_programs_need_no_import_either(tmp_path: Path) -> None:
+    assert run_program(tmp_path, ("main.py", EAGER)).split() == ["3", "True"]
