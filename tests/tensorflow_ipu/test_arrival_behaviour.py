@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,3 +75,13 @@ def test_steps_per_execution_may_be_a_tensor() -> None:
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse", steps_per_execution=tf.constant(3))
     assert int(model.steps_per_execution) == 3
+
+
+def test_layers_have_the_methods_of_2_6() -> None:
+    class Counted(tf.keras.layers.Layer):
+        def call(self, inputs: Any) -> Any:
+            self.add_update(tf.no_op, inputs=True)
+            return inputs + 1
+
+    layer: Any = Counted()
+    assert float(layer.apply(tf.constant(1.0))) == 2.0

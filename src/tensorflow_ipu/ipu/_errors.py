@@ -3,18 +3,22 @@
 The original's kernels report some mistakes at run time with a class and phrase that
 programs catch. TensorFlow lets no Python code choose the class of such an error, but it
 has kernels that fail in each of these ways and show a name, and a name can say
-anything.
+anything. What such a kernel says around it is taken off where programs are called.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
 ErrorClass = type[tf.errors.OpError]
+
+# The texts of operations that may fail.
+_TEXTS: set[str] = set()
 
 
 def error(kind: ErrorClass, message: str) -> tf.errors.OpError:
@@ -26,7 +30,20 @@ def failing(kind: ErrorClass, message: str) -> Any:
     """An operation that fails with this error when it runs; eagerly, at once."""
     if tf.executing_eagerly():
         raise error(kind, message)
+    _TEXTS.add(message)
     return _FAILING[kind](message)
+
+
+@contextlib.contextmanager
+def in_plain_words() -> Iterator[None]:
+    """Errors of `failing` operations that run inside say their text and no more."""
+    try:
+        yield
+    except tf.errors.OpError as found:
+        text = next((each for each in _TEXTS if each in found.message), None)
+        if text is None:
+            raise
+        raise type(found)(found.node_def, found.op, text) from None
 
 
 def failing_if(condition: Any, kind: ErrorClass, message: str) -> Any:

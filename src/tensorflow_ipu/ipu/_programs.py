@@ -25,7 +25,7 @@ from tensorflow.python.eager.polymorphic_function import (
 
 from popple.engine.tensorflow import Program, Trace, num_replicas, tracing
 
-from . import _asserts, _device, _halves, _modelling, sharding
+from . import _asserts, _device, _errors, _halves, _modelling, sharding
 
 
 class _Compiling(threading.local):
@@ -193,7 +193,7 @@ def run_function(
     """Call a `tf.function` as an IPU program on the device `ordinal`."""
     _device.attach(ordinal)
     count = replicas_for(1, ordinal)
-    with program_scope():
+    with program_scope(), _errors.in_plain_words():
         if count == 1:
             return _run_alone(function, args, kwargs, ordinal)
         return _run_replicated(function, args, kwargs, ordinal, count)
@@ -207,6 +207,18 @@ def prepare(
     For programs that run often: their arguments are looked at only once. `num_shards`
     are the IPUs that one replica spans.
     """
+    run = _prepared(function, args, ordinal, num_shards)
+
+    def in_plain_words(tensors: Sequence[Any]) -> Any:
+        with _errors.in_plain_words():
+            return run(tensors)
+
+    return in_plain_words
+
+
+def _prepared(
+    function: Any, args: Sequence[Any], ordinal: int, num_shards: int
+) -> Callable[[Sequence[Any]], Any]:
     _device.attach(ordinal)
     count = replicas_for(num_shards, ordinal)
     with program_scope(), assuming(count, ordinal):

@@ -27,7 +27,8 @@ def run(
     for ordinal, num_shards in _places(graph, fetches).items():
         check_shards(num_shards, ordinal)
         _device.attach(ordinal)
-    return _asserts.run_session(stock, graph, fetches, *args, **kwargs)
+    with _errors.in_plain_words():
+        return _asserts.run_session(stock, graph, fetches, *args, **kwargs)
 
 
 def check_shards(num_shards: int, ordinal: int) -> None:

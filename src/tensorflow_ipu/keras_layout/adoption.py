@@ -51,6 +51,7 @@ def adopt() -> None:
     behaviour.read_names_as_optimizers_of_2_6()
     behaviour.expand_vectors()
     behaviour.accept_tensors_as_steps()
+    behaviour.give_layers_their_methods()
     for name in {*ADDED, *OPTIMIZER_FACES} & set(sys.modules):
         extend(sys.modules[name])
 

@@ -132,5 +132,27 @@ def accept_tensors_as_steps() -> None:
     model.compile = compile
 
 
+def give_layers_their_methods() -> None:
+    """Let layers have `apply`, and `add_update` the inputs that an update is for."""
+    # Today's Keras has dropped both; the inputs have meant nothing since 2.0.
+    for module in ("base_layer", "base_layer_v1"):
+        layer: Any = importlib.import_module(f"tf_keras.src.engine.{module}").Layer
+        layer.add_update = without_inputs(layer.add_update)
+        layer.apply = apply
+
+
+def without_inputs(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def add_update(self: Any, updates: Any, inputs: Any = None) -> Any:
+        return stock(self, updates)
+
+    return add_update
+
+
+def apply(layer: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call the layer."""
+    return layer(inputs, *args, **kwargs)
+
+
 def find_model() -> Any:
     return importlib.import_module("tf_keras.src.engine.training").Model
