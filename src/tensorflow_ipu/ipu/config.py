@@ -97,7 +97,7 @@ class IPUConfig(_Category):
         """
         self.selection_order = SelectionOrder.AUTO
         """
-        Folder for compiled programs; none are written if it is empty.
+        Folder for executables of Poplar. Popple writes none and says so.
         """
         self.serialization_output_folder = ""
         """
@@ -263,6 +263,12 @@ def configure_ipu_system(
             "Resetting existing IPU configuration before applying new configuration"
         )
         reset_ipu_configuration()
+    if options.serialization_folder:
+        logging.warn(
+            "serialization_output_folder has no effect: it is for executables of"
+            " Poplar. Programs are stored by ipu.serving and by"
+            " experimental_application_compile_op."
+        )
     _device.configure(options)
 
 
