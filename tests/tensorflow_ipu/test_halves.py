@@ -66,3 +66,15 @@ def test_gradients_pass_what_was_cut_off(tape: bool) -> None:
 def test_infinities_that_are_meant_stay() -> None:
     result = on_device(lambda: tf.cast(tf.constant([1e9, -np.inf]), tf.float16))
     assert np.isinf(result).all()
+
+
+def test_a_list_of_results_is_a_list() -> None:
+    kinds: list[type] = []
+
+    def net() -> Any:
+        parts = tf.split(half(1, 2), 2)
+        kinds.append(type(parts))
+        return parts[0]
+
+    on_device(net)
+    assert set(kinds) == {list}

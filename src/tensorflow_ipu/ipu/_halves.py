@@ -93,8 +93,10 @@ def _as_on_device(
     outputs: Sequence[Any],
     op_name: str | None = None,
     graph: Any = None,
-) -> Sequence[Any] | None:
+) -> list[Any]:
     """The outputs of a new operation; TensorFlow goes on with what is returned."""
+    # A list, as operations give it: Keras changes some in place.
+    outputs = list(outputs)
     if graph is None or op_type not in _OVERFLOWING:
         return outputs
     if not any(output.dtype == tf.float16 for output in outputs):
