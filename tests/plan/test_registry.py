@@ -4,7 +4,7 @@ import pytest
 
 from popple.errors import PlanError
 from popple.graph import FAMILIES, OPS
-from popple.plan import FAMILY_RULES, RULES, get_rule
+from popple.plan import FAMILY_RULES, RULES, describe_rule, get_rule
 from tests.plan.machines import (
     bow,
     bow_with_tiles,
@@ -31,6 +31,11 @@ def test_no_rule_without_op() -> None:
 def test_unknown_kind_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(PlanError, match="Did you mean 'matmul'"):
         get_rule("matmull")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_rule_says_in_a_sentence_how_it_plans(kind: str) -> None:
+    assert describe_rule(kind).endswith(".")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from popple.errors import PlanError
 from popple.graph import DType
 from popple.plan.conv.problem import ConvProblem, matmul_problem
-from popple.plan.conv.transforms import expand, find_forms, flatten
+from popple.plan.conv.transforms import expand, find_forms, flatten, spread_out
 
 
 def problem_of(field: int = 8, kernel: int = 3, padding: int = 1) -> ConvProblem:
@@ -59,6 +59,26 @@ def test_expanding_the_kernel_gives_a_matmul() -> None:
     assert expanded.in_channels == 4 * 9
     assert flatten(expanded).field == (2 * 36,)
     assert expanded.num_macs == problem_of(padding=0).num_macs
+
+
+def test_a_kernel_over_one_position_becomes_output_channels() -> None:
+    f16 = DType.F16
+    problem = ConvProblem(
+        *(2, 1, (6, 1), (3, 5), 4, 7),
+        stride=(1, 1),
+        padding=(0, 8),
+        dilation=(1, 1),
+        dtype=f16,
+        partials=f16,
+        output=f16,
+    )
+    assert problem.out_field == (4, 5)
+    spread = spread_out(problem, (1,))
+    assert (spread.kernel, spread.out_field) == ((3, 1), (4, 1))
+    assert spread.out_channels == 7 * 5
+    assert spread.num_macs == problem.num_macs
+    names = [form.name for form in find_forms(problem)]
+    assert "spread" in names
 
 
 def test_swapping_exchanges_rows_and_output_channels() -> None:

@@ -145,7 +145,7 @@ def test_less_memory_costs_cycles() -> None:
     )
     assert cycles_of(little) > cycles_of(plenty)
     assert little.is_memory_bound
-    assert not plenty.is_memory_bound
+    assert "with_all_memory" in dict(little.choice)
     assert any(isinstance(step, Loop) for step in little.steps)
 
 

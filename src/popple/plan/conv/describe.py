@@ -83,6 +83,8 @@ def describe_method(solution: Solution) -> str:
 def describe_choice(choice: Choice, num_macs: int) -> tuple[tuple[str, str], ...]:
     """Key and text of everything a report shows about the plan."""
     best = choice.best
+    wished = choice.wished_cycles
+    slower = (("with_all_memory", f"{wished} cycles"),) if wished < best.cycles else ()
     rate = num_macs / (best.setting.chip.num_tiles * max(best.cycles, 1))
     return (
         ("method", best.setting.method.name),
@@ -93,6 +95,7 @@ def describe_choice(choice: Choice, num_macs: int) -> tuple[tuple[str, str], ...
         ("macs_per_cycle", f"{rate:.2f} per tile"),
         ("estimated_cycles", str(best.cycles)),
         ("temporary_bytes", str(best.memory_bytes)),
+        *slower,
     )
 
 

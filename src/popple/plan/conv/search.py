@@ -27,6 +27,8 @@ NUM_RUNNERS_UP = 3
 # Alternatives kept of one evaluation: enough for the best plan and its runners-up.
 _KEPT_EACH = 1 + NUM_RUNNERS_UP
 _MAX_SERIAL_PARTS = 256
+# Memory counts as what bounds a plan if it costs more than a tenth.
+_NOTICEABLE = 1.1
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,16 @@ class Solution:
 
 @dataclass(frozen=True)
 class Choice:
-    """The plan taken, those not taken, and whether memory forced it."""
+    """The plan taken, those not taken, and what it would take with all memory."""
 
     best: Solution
     runners_up: tuple[Solution, ...]
-    is_memory_bound: bool
+    wished_cycles: int
+
+    @property
+    def is_memory_bound(self) -> bool:
+        """Whether a plan that needs too much memory is noticeably faster."""
+        return self.best.cycles > _NOTICEABLE * self.wished_cycles
 
 
 @dataclass(frozen=True)
@@ -93,9 +100,7 @@ def find_choice(problem: ConvProblem, chip: Chip, memory_proportion: float) -> C
         evaluations += _evaluate_serial(evaluations, limit_bytes, fitting)
     limit_bytes = _relax(evaluations, limit_bytes, chip)
     ranked = _rank(evaluations, limit_bytes)
-    return Choice(
-        ranked[0], _distinct(ranked), is_memory_bound=ranked[0].cycles > wished
-    )
+    return Choice(ranked[0], _distinct(ranked), int(wished))
 
 
 def _evaluate_parallel(

@@ -2,7 +2,8 @@
 
 In: a ConvProblem. Out: the same products as other convolutions: matrix rows instead of
 a field (flatten), operands exchanged (swap), kernel positions made input channels
-(expand), several conv groups computed as one with zeros in between (combine).
+(expand) or, where there is one field position, output channels (spread), several conv
+groups computed as one with zeros in between (combine).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def find_forms(problem: ConvProblem) -> tuple[Form, ...]:
 
 
 def _all_forms(problem: ConvProblem) -> Iterator[Form]:
-    for form in (Form("", problem), *_expanded(problem), *_combined(problem)):
+    forms = (Form("", problem), *_expanded(problem), *_combined(problem))
+    for form in (*forms, *_spread(problem)):
         if not form.problem.is_matmul:
             yield form
             continue
@@ -117,3 +119,40 @@ def _combined(problem: ConvProblem) -> Iterator[Form]:
         out_channels=problem.out_channels * factor,
     )
     yield Form(f"combine {factor}", combined, copied_weights=combined.num_weights)
+
+
+def _spread(problem: ConvProblem) -> Iterator[Form]:
+    """Dimensions of one field position: each output takes a kernel position of its own.
+
+    The gradient of a convolution whose kernel covers a whole dimension has such a one.
+    """
+    dims = tuple(d for d in range(len(problem.field)) if _is_spread(problem, d))
+    if not dims:
+        return
+    spread = spread_out(problem, dims)
+    copied = problem.num_weights
+    yield Form("spread", spread, copied_weights=copied)
+    for form in _expanded(spread):
+        yield replace(form, name=f"spread {form.name}", copied_weights=copied)
+
+
+def _is_spread(problem: ConvProblem, dim: int) -> bool:
+    is_single = problem.field[dim] == 1 and problem.kernel[dim] > 1
+    is_plain = problem.stride[dim] == 1 and problem.dilation[dim] == 1
+    return is_single and is_plain and problem.out_field[dim] == problem.kernel[dim]
+
+
+def spread_out(problem: ConvProblem, dims: Dims) -> ConvProblem:
+    """Kernel positions of `dims` as output channels."""
+
+    def changed(values: Dims, to: int) -> Dims:
+        return tuple(to if d in dims else v for d, v in enumerate(values))
+
+    return replace(
+        problem,
+        kernel=changed(problem.kernel, 1),
+        padding=changed(problem.padding, 0),
+        padding_before=changed(problem.padding_before, 0),
+        upsampling=changed(problem.upsampling, 1),
+        out_channels=problem.out_channels * math.prod(problem.kernel[d] for d in dims),
+    )
