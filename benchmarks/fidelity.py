@@ -23,6 +23,7 @@ sys.path[0] = str(Path(__file__).parents[1])
 
 from benchmarks.calibration.compiler import compiler_rows  # noqa: E402
 from benchmarks.calibration.kernels import kernel_rows  # noqa: E402
+from benchmarks.calibration.memory import memory_rows  # noqa: E402
 from benchmarks.calibration.models import model_rows  # noqa: E402
 from benchmarks.calibration.rows import (  # noqa: E402
     Result,
@@ -40,6 +41,7 @@ SETS: Mapping[str, Callable[[Path], Iterator[Rows]]] = {
     "compiler": compiler_rows,
     "kernels": kernel_rows,
     "models": model_rows,
+    "memory": memory_rows,
 }
 
 

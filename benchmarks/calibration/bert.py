@@ -1,12 +1,13 @@
 """BERT and ViT encoders as torch modules, in the forms that were measured.
 
 `Shape` says how large, `Form` how it is computed: the type of products (FP8 casts both
-operands), a fused or a spelled-out GELU, dropout.
+operands), a fused or a spelled-out GELU, norms and GELU in float numbers, dropout.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,7 @@ class Form:
 
     has_fp8: bool = False
     has_gelu: bool = True
+    has_float_norms: bool = False
     dropout: float = 0.0
 
 
@@ -74,9 +76,8 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """The next hidden states."""
-        x = self.norms[0](x + self._drop(self.project(self._attend(x, mask))))
-        raised = _gelu(self.up(x), self.form.has_gelu)
-        return self.norms[1](x + self._drop(self.down(raised)))
+        x = self._norm(0, x + self._drop(self.project(self._attend(x, mask))))
+        return self._norm(1, x + self._drop(self.down(self._gelu(self.up(x)))))
 
     def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
         batch, length, size = x.shape
@@ -86,6 +87,22 @@ class Layer(nn.Module):
         scores = scores if mask is None else scores + mask
         mixed = self._drop(scores.softmax(-1)) @ v
         return mixed.transpose(1, 2).reshape(x.shape)
+
+    def _norm(self, index: int, x: Tensor) -> Tensor:
+        norm = self.norms[index]
+        if not self.form.has_float_norms:
+            return norm(x)
+        scale, shift = norm.weight.float(), norm.bias.float()
+        return F.layer_norm(x.float(), x.shape[-1:], scale, shift).to(x.dtype)
+
+    def _gelu(self, x: Tensor) -> Tensor:
+        if not self.form.has_gelu:
+            # As the first BERT has it, with a power.
+            inner = math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))
+            return 0.5 * x * (1.0 + torch.tanh(inner))
+        if self.form.has_float_norms:
+            return F.gelu(x.float()).to(x.dtype)
+        return F.gelu(x)
 
     def _drop(self, x: Tensor) -> Tensor:
         rate = self.form.dropout
@@ -126,7 +143,7 @@ class Pretraining(nn.Module):
     The product with the table of words lies on the first chip, which has the table.
     """
 
-    def __init__(self, shape: Shape, form: Form, layers_by_chip: list[int]) -> None:
+    def __init__(self, shape: Shape, form: Form, layers_by_chip: Sequence[int]) -> None:
         super().__init__()
         self.bert = Bert(shape, form)
         self.change = nn.Linear(shape.hidden, shape.hidden)
@@ -179,9 +196,3 @@ def with_dtype(module: nn.Module, dtype: torch.dtype) -> nn.Module:
         if isinstance(each, Product) and each.has_fp8:
             each.weight = each.weight.to(FP8)
     return module
-
-
-def _gelu(x: Tensor, is_fused: bool) -> Tensor:
-    if is_fused:
-        return F.gelu(x)
-    return x * (torch.erf(x / math.sqrt(2.0)) + 1.0) * 0.5

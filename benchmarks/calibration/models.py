@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -85,23 +86,58 @@ def vit_inference(row: Published) -> float:
 
 def bert_inference(row: Published) -> float:
     """Sequences a second of one chip."""
-    module, inputs = bert_module(row)
-    return _inference(row, module, inputs)
+    return bert_figures(_bert_of(row), row.chip).samples_per_second
 
 
-def bert_module(row: Published) -> tuple[nn.Module, tuple[Tensor, ...]]:
-    """BERT with the head that finds answers, and a batch for it."""
-    if "packed" in row.workload:
-        raise NotExpressed("how many sequences are in a pack is not said")
+@dataclass(frozen=True)
+class SquadBert:
+    """BERT that finds answers in texts, for one batch."""
+
+    shape: Shape
+    form: Form
+    batch: int
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is asked of a modelled run."""
+
+    samples_per_second: float
+    fits: bool
+
+
+def _bert_of(row: Published) -> SquadBert:
+    """The BERT of a row.
+
+    Rows that name a file, such as `bert_fp16`, are of graphcore/PopRT examples/bert,
+    where norms and GELU are not converted to half numbers.
+    """
     found = row.find(r"BERT-(\w+) .*SL(\d+)", row.workload)
-    batch, sequence = _batch_of(row), int(found[2])
     config = row.config.lower()
-    is_spelled_out = "bert_fp" in config and "with_gelu" not in config
-    form = Form(has_fp8="fp8" in config, has_gelu=not is_spelled_out)
+    is_file = "bert_fp" in config
+    form = Form(
+        has_fp8="fp8" in config,
+        has_gelu=not is_file or "with_gelu" in config,
+        has_float_norms=is_file,
+    )
     dtype = torch.float32 if "fp32" in config else torch.float16
-    module = with_dtype(Bert(_shape(found[1], sequence), form), dtype)
-    ids = torch.zeros(batch, sequence, dtype=torch.int32)
-    return module, (ids, ids.clone(), torch.ones(batch, sequence))
+    return SquadBert(_shape(found[1], int(found[2])), form, _batch_of(row), dtype)
+
+
+@cache
+def bert_figures(bert: SquadBert, chip: str) -> Figures:
+    """Throughput of one chip, and whether it is large enough."""
+    module = with_dtype(Bert(bert.shape, bert.form), bert.dtype)
+    ids = torch.zeros(bert.batch, bert.shape.sequence, dtype=torch.int32)
+    run = Run(module, (ids, ids, ids.float()))
+    modelled = model_run(run, chip)
+    return Figures(modelled.samples_per_second, modelled.simulation.fits)
+
+
+def bert_fits(row: Published) -> bool:
+    """Whether the BERT of a row fits into one chip."""
+    return bert_figures(_bert_of(row), row.chip).fits
 
 
 def resnet_training(row: Published) -> float:
@@ -124,19 +160,45 @@ def bert_training(row: Published) -> float:
     found = row.find(r"BERT-(\w+) .*SL(\d+)", row.workload)
     shape = _shape(found[1], int(found[2]))
     layers = _layers_by_chip(row, shape.num_layers)
-    num_replicas = row.num_chips // len(layers)
     micro_batch = int(row.find(r"mbs (\d+)")[1])
+    num_replicas = row.num_chips // len(layers)
+    pipeline = BertPipeline(
+        shape,
+        layers,
+        micro_batch,
+        _accumulation(row, micro_batch * num_replicas),
+        num_replicas,
+        _memory_proportions(row, len(layers)),
+    )
+    return _sequences_by_pack(row) * pipeline_rate(pipeline, _system(row))
+
+
+@dataclass(frozen=True)
+class BertPipeline:
+    """BERT that is trained by replicas, each a pipeline of chips."""
+
+    shape: Shape
+    layers_by_chip: tuple[int, ...]
+    micro_batch: int
+    accumulation: int
+    num_replicas: int
+    memory_proportions: tuple[float, ...]
+
+
+@cache
+def pipeline_rate(pipeline: BertPipeline, system: str) -> float:
+    """Samples a second of all replicas."""
+    shape, layers = pipeline.shape, pipeline.layers_by_chip
     run = Run(
         Pretraining(shape, Form(dropout=_DROPOUT), layers).half(),
-        _pretraining_inputs(shape, micro_batch),
-        accumulation=_accumulation(row, micro_batch * num_replicas),
-        num_replicas=num_replicas,
+        _pretraining_inputs(shape, pipeline.micro_batch),
+        accumulation=pipeline.accumulation,
+        num_replicas=pipeline.num_replicas,
         chips_by_replica=len(layers),
         optimizer="LAMB",
-        memory_proportions=_memory_proportions(row, len(layers)),
+        memory_proportions=pipeline.memory_proportions,
     )
-    packing = _sequences_by_pack(row)
-    return packing * model_run(run, _system(row)).samples_per_second
+    return model_run(run, system).samples_per_second
 
 
 _MODELS: Mapping[tuple[str, str], Callable[[Published], float]] = {
@@ -177,15 +239,16 @@ def _images_by_chip(row: Published) -> tuple[int, int]:
     return int(row.find(r"mbs (\d+)")[1]), int(row.find(r"GA (\d+)")[1])
 
 
-def _layers_by_chip(row: Published, num_layers: int) -> list[int]:
+def _layers_by_chip(row: Published, num_layers: int) -> tuple[int, ...]:
     """As listed, else as many for each chip of a replica."""
     try:
         listed = row.find(r"(?:layers(?:/IPU)?|IPUs/replica) \[([\d,]+)\]")[1]
     except NotExpressed:
         num_chips = int(row.find(r"(\d+) IPUs/replica")[1])
         whole, rest = divmod(num_layers, num_chips)
-        return [whole + (chip >= num_chips - rest) for chip in range(num_chips)]
-    return [int(count) for count in listed.split(",")]
+        late = num_chips - rest
+        return tuple(whole + (chip >= late) for chip in range(num_chips))
+    return tuple(int(count) for count in listed.split(","))
 
 
 def _accumulation(row: Published, micro_batches: int) -> int:

@@ -1,0 +1,30 @@
+"""Memory: what fits into a chip and what does not.
+
+A throughput that was measured on a single chip says that the model fits; a row may also
+say that it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from benchmarks.calibration.models import bert_fits
+from benchmarks.calibration.published import Published, published_rows
+from benchmarks.calibration.rows import FITS, Row, Rows
+
+_NO = "no"
+
+
+def memory_rows(facts: Path) -> Iterator[Rows]:
+    """Models on a single chip."""
+    for each in published_rows(facts):
+        if "single IPU" in f"{each.workload} {each.config}":
+            fits = float(not each.value_text.startswith(_NO))
+            row = Row(each.name, "BERT on one chip", each.chip, FITS, fits)
+            yield Rows((row,), partial(_figures, each))
+
+
+def _figures(row: Published) -> dict[str, float]:
+    return {FITS: float(bert_fits(row))}
