@@ -2,6 +2,7 @@
 
     popple.modelled(executor)     what a facade's object would cost on its target
     popple.model_graph(...)       place, plan and simulate a Graph
+    popple.explain(model, name)   why an op or a layer costs what it costs
     popple.open_report(path)      read a report, ours or a genuine one
     popple.load_target(name)      a machine to model, built in or your own
 
@@ -17,7 +18,7 @@ from popple._version import __version__
 
 if TYPE_CHECKING:
     from popple.options import ModelOptions
-    from popple.pipeline import Modelled, model_graph, modelled
+    from popple.pipeline import Modelled, explain, model_graph, modelled
     from popple.report import open_report
     from popple.target import load_target
 
@@ -25,6 +26,7 @@ __all__ = [
     "ModelOptions",
     "Modelled",
     "__version__",
+    "explain",
     "load_target",
     "model_graph",
     "modelled",
@@ -34,6 +36,7 @@ __all__ = [
 _HOMES = {
     "ModelOptions": "popple.options",
     "Modelled": "popple.pipeline",
+    "explain": "popple.pipeline",
     "load_target": "popple.target",
     "model_graph": "popple.pipeline",
     "modelled": "popple.pipeline",

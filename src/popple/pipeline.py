@@ -5,6 +5,8 @@ capture gives a Graph
   plan     one program over tile-mapped variables                      plan_graph
   sim      cycles, memory, timeline                                    simulate
   report   profile.pop and its companions                              write_report
+
+`explain` says why one op of all that costs what it costs.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from popple.place import (
 from popple.plan import PlannedProgram, plan_graph
 from popple.program import Program
 from popple.program import verify as verify_program
-from popple.record import record
-from popple.sim import Simulation, simulate
+from popple.record import record, record_operations
+from popple.sim import Energy, Simulation, simulate
 from popple.target import Target
 
 Progress = Callable[[str], None]
@@ -59,6 +61,11 @@ class Modelled:
     def samples_per_second(self) -> float:
         """Samples of all replicas per second of modelled time."""
         return self.graph.execution.samples_per_run / self.simulation.seconds
+
+    @property
+    def energy(self) -> Energy:
+        """What all replicas draw in one run, a rough estimate."""
+        return self.simulation.energy.of_replicas(self.graph.execution.replicas)
 
 
 def model_graph(
@@ -132,6 +139,28 @@ def modelled(program: Any) -> Modelled:
             remedy="Pass what a facade made, for example a poptorch training model.",
         )
     return model()
+
+
+def explain(subject: Any, name: str = "") -> report.Explanation:
+    """Why an op or a layer costs what it costs.
+
+    `subject` is an open report, what `model_graph` gives or a facade's object; `name`
+    is an op's name, a part of it, or the path of a module. Without a name: the whole
+    run with its costliest ops.
+    """
+    if isinstance(subject, report.Report):
+        return report.explain_report(subject, name)
+    model = subject if isinstance(subject, Modelled) else modelled(subject)
+    rows = record_operations(model.graph, model.planned, model.simulation)
+    rows.sort(key=lambda row: -row.cycles)
+    timed = {row.name for row in rows}
+    run = report.ExplainedRun(
+        model.graph.name,
+        model.simulation.cost.cycles,
+        rows,
+        frozenset(op.name for op in model.graph.ops if op.name not in timed),
+    )
+    return report.explain_run(run, name)
 
 
 class _Clock:

@@ -38,6 +38,14 @@ def render_seconds(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def render_joules(joules: float) -> str:
+    """Joules in the unit that reads best: `4.2 mJ`."""
+    for limit, suffix in ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ")):
+        if abs(joules) >= limit:
+            return f"{joules / limit:.3g} {suffix}"
+    return f"{joules * 1e6:.3g} uJ"
+
+
 def render_percent(fraction: float) -> str:
     """A fraction as per cent: `12.5 %`."""
     return f"{100 * fraction:.1f} %"

@@ -9,9 +9,11 @@ import pytest
 
 from popple.graph import Strategy, parse_graph
 from popple.options import ModelOptions, UpdateOptions
-from popple.pipeline import Modelled, model_graph, write_report
+from popple.pipeline import Modelled, explain, model_graph, write_report
+from popple.plan import PlanOptions
 from popple.program import render_program
 from popple.report import Report, open_report, summarize
+from popple.report.query.plan_record import parse_plan
 from popple.target import load_target
 
 TRAINING = ModelOptions(
@@ -27,6 +29,14 @@ graph "train" {
   matmul %y : %y : f32[2,32] = (%x, %w) forward chip=0 stage=0 in "fc" at "m.py:7"
   permute %t : %t : f32[64,2] shares %x = (%x) {"order": [1, 0]} backward chip=0 stage=0
   matmul %dw : %dw : f32[64,32] = (%t, %y) backward chip=0 stage=0
+  output %y
+}
+"""
+LARGE = """
+graph "large" {
+  input %x : f32[4096,4096]
+  weight %w : f32[4096,2048]
+  matmul %y : %y : f32[4096,2048] = (%x, %w) forward chip=0 stage=0
   output %y
 }
 """
@@ -80,6 +90,37 @@ def test_operations_carry_the_users_line_and_the_plan(report: Report) -> None:
     assert (forward.module, forward.source_line) == ("fc", "m.py:7")
     assert forward.num_executions == 8  # accumulation 4 x iterations 2
     assert "method" in forward.plan_json
+
+
+def test_steps_of_an_operation_add_up_to_it(report: Report) -> None:
+    for op in report.operations:
+        steps = parse_plan(op.plan_json).steps
+        assert sum(step.cycles for step in steps) == op.cycles
+
+
+def test_a_model_is_explained_as_its_report_is(
+    modelled: Modelled, report: Report
+) -> None:
+    assert explain(modelled, "y") == explain(report, "y")
+    assert explain(modelled).render() == explain(report).render()
+
+
+def test_a_plan_that_memory_slowed_down_is_bound_by_memory() -> None:
+    graph = parse_graph(LARGE)
+    options = ModelOptions(plan=PlanOptions(memory_proportion=0.05))
+    model = model_graph(graph, load_target("bow"), options)
+    assert explain(model, "y").bound_by == "memory"
+
+
+def test_energy_of_the_report_is_that_of_the_simulation(
+    modelled: Modelled, report: Report
+) -> None:
+    run = summarize(report).run
+    assert run is not None
+    assert run.energy is not None
+    assert run.energy.joules == pytest.approx(modelled.energy.joules)
+    assert run.energy.mean_watts == pytest.approx(modelled.energy.mean_watts)
+    assert run.energy.joules_per_sample == pytest.approx(modelled.energy.joules / 16)
 
 
 def test_cycles_of_operations_add_up_to_the_run(

@@ -82,6 +82,27 @@ def test_phases_add_up_to_the_run(report: rp.Report) -> None:
     assert sum(cycles.values()) == run.cycles
 
 
+def test_energy_is_shared_out_to_samples_of_all_replicas(
+    contents: rp.ReportContents, tmp_path: Path
+) -> None:
+    joules = {"idle_joules": 1.0, "compute_joules": 5.0, "exchange_joules": 2.0}
+    info = {**contents.info, **joules, "replicas": 4}
+    with rewritten(contents, tmp_path, info=info) as report:
+        run = rp.summarize(report).run
+        assert rp.view_data(report)["energy"]["is_estimate"]
+    assert run is not None
+    assert run.energy is not None
+    assert run.energy.joules_per_sample == pytest.approx(4 * 8.0 / 32)
+    assert run.energy.mean_watts == pytest.approx(8.0 / 160e-9)
+
+
+def test_a_report_without_energy_has_none(report: rp.Report) -> None:
+    run = rp.summarize(report).run
+    assert run is not None
+    assert run.energy is None
+    assert rp.view_data(report)["energy"] is None
+
+
 def test_the_longest_run_counts(contents: rp.ReportContents, tmp_path: Path) -> None:
     short = rp.total_steps((), 7, 8, run_id=1)
     totals = (short, *contents.cycle_totals)
@@ -179,6 +200,7 @@ def test_view_is_json_with_the_agreed_keys(report: rp.Report) -> None:
         "target",
         "memory",
         "liveness",
+        "energy",
         "operations",
         "timeline",
         "notes",
@@ -224,12 +246,16 @@ def test_view_of_operations(report: rp.Report) -> None:
         "share": 0.75,
         "compute_cycles": 100,
         "exchange_cycles": 15,
+        "link_cycles": 0,
+        "host_cycles": 0,
         "sync_cycles": 5,
         "flops": 16_000,
         "bound_by": "compute",
         "executions": 2,
         "rule": "matmul",
         "bytes": 900,
+        "temporary_bytes": 0,
+        "plan": {"how": "", "choice": [], "runners_up": []},
     }
 
 

@@ -163,12 +163,20 @@ def make_operation(rng: random.Random, index: int, num_chips: int) -> dict[str, 
         "share": 0.0,
         "compute_cycles": cycles - exchange - sync,
         "exchange_cycles": exchange,
+        "link_cycles": 0,
+        "host_cycles": 0,
         "sync_cycles": sync,
         "flops": int(cycles * weight * 3000),
         "bound_by": bound_by,
         "executions": 16,
         "rule": family,
         "bytes": rng.randrange(40_000_000),
+        "temporary_bytes": 0,
+        "plan": {
+            "how": f"A pass of {family} on all tiles.",
+            "choice": [["method", "amp-1x1"], ["estimated_cycles", str(cycles)]],
+            "runners_up": [["slic: field 7", 2 * cycles]],
+        },
     }
 
 
@@ -277,6 +285,7 @@ def make_view_data(
         },
         "memory": make_memory(rng, num_chips, tiles_per_chip, fill),
         "liveness": make_liveness(rng, num_chips, tiles_per_chip, num_steps),
+        "energy": None,
         "operations": make_operations(rng, num_operations, num_chips),
         "timeline": make_timeline(num_chips, 16),
         "notes": [

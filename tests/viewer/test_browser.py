@@ -231,6 +231,7 @@ def test_operations_are_sorted_and_shown_in_detail(
     costliest = max(data["operations"], key=lambda operation: operation["cycles"])
     assert visit.text(".table-row .name") == costliest["name"]
     assert costliest["line"] in visit.text(".detail")
+    assert "slic: field 7" in visit.text(".detail .plan")
     visit.page.locator(".table-head").get_by_text("Cycles").click()
     cheapest = min(data["operations"], key=lambda operation: operation["cycles"])
     assert visit.text(".table-row .cycles") == f"{cheapest['cycles']:,}"

@@ -59,6 +59,13 @@ export interface Liveness {
   })[];
 }
 
+/** How an operation is done: in a sentence, by key, and plans not taken with cycles. */
+export interface OperationPlan {
+  readonly how: string;
+  readonly choice: readonly (readonly [key: string, text: string])[];
+  readonly runners_up: readonly (readonly [text: string, cycles: number])[];
+}
+
 export interface Operation {
   readonly name: string;
   readonly kind: string;
@@ -72,13 +79,18 @@ export interface Operation {
   readonly cycles: number;
   readonly share: number;
   readonly compute_cycles: number;
+  /** Of all traffic; the next two are the parts of it that leave the chip. */
   readonly exchange_cycles: number;
+  readonly link_cycles: number;
+  readonly host_cycles: number;
   readonly sync_cycles: number;
   readonly flops: number;
   readonly bound_by: string;
   readonly executions: number;
   readonly rule: string;
   readonly bytes: number;
+  readonly temporary_bytes: number;
+  readonly plan: OperationPlan;
 }
 
 /** One slice of the timeline; `start` and `end` count cycles. */
@@ -92,6 +104,16 @@ export interface Slice {
   readonly micro_batch: number | null;
 }
 
+/** Estimated joules of one run of one replica; null where nothing was estimated. */
+export interface Energy {
+  readonly is_estimate: boolean;
+  readonly idle_joules: number;
+  readonly compute_joules: number;
+  readonly exchange_joules: number;
+  readonly mean_watts: number;
+  readonly joules_per_sample: number | null;
+}
+
 export interface ViewData {
   readonly format: 1;
   readonly title: string;
@@ -101,6 +123,7 @@ export interface ViewData {
   readonly target: Target;
   readonly memory: Memory;
   readonly liveness: Liveness;
+  readonly energy: Energy | null;
   readonly operations: readonly Operation[];
   readonly timeline: readonly Slice[];
   readonly notes: readonly string[];

@@ -153,12 +153,16 @@ function operation(name: string, cycles: number, chip: number | null): Operation
     share: 0,
     compute_cycles: 0,
     exchange_cycles: 0,
+    link_cycles: 0,
+    host_cycles: 0,
     sync_cycles: 0,
     flops: 0,
     bound_by: "compute",
     executions: 1,
     rule: "matmul",
     bytes: 0,
+    temporary_bytes: 0,
+    plan: { how: "", choice: [], runners_up: [] },
   };
 }
 

@@ -4,6 +4,7 @@ One replica is recorded; `info` says how many there are. Step numbers of the sim
 are the program ids of the report.
 """
 
+from popple.record.operations import record_operations
 from popple.record.record import record
 
-__all__ = ["record"]
+__all__ = ["record", "record_operations"]

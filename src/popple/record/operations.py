@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from popple.graph import Graph, Op, get_op
-from popple.plan import OpPlan, PlannedProgram
+from popple.plan import OpPlan, PlannedProgram, describe_rule
+from popple.record.explanations import (
+    StepRecord,
+    record_steps_by_op,
+    render_plan_json,
+)
 from popple.report import DebugContext, Operation
 from popple.sim import Cost, Simulation
 
 _NO_OP = "host streams"
+_STREAMS = "Inputs from the host, results to it, and syncs that belong to no op."
 
 
 def record_operations(
@@ -18,14 +23,22 @@ def record_operations(
 ) -> list[Operation]:
     """One row for every op that takes time, and one for what belongs to none."""
     counts = _executions_by_op(simulation)
-    costs = simulation.cost_by_op
+    steps = record_steps_by_op(simulation)
     rows = [
-        _operation(index, op, graph, planned.plans[op.name], costs[op.name], counts)
+        _operation(
+            index,
+            op,
+            graph,
+            planned.plans[op.name],
+            cost,
+            counts[op.name],
+            steps[op.name],
+        )
         for index, op in enumerate(graph.ops)
-        if op.name in costs
+        if (cost := simulation.cost_by_op.get(op.name))
     ]
-    if rest := costs.get(""):
-        rows.append(_other_steps(len(graph.ops), rest))
+    if rest := simulation.cost_by_op.get(""):
+        rows.append(_other_steps(len(graph.ops), rest, steps[""]))
     return rows
 
 
@@ -50,8 +63,10 @@ def _operation(
     graph: Graph,
     plan: OpPlan,
     cost: Cost,
-    counts: Mapping[str, int],
+    num_executions: int,
+    steps: list[StepRecord],
 ) -> Operation:
+    temporary_bytes = sum(each.bytes_by_tile.total for each in plan.temporaries)
     return Operation(
         id=index,
         name=op.name,
@@ -65,16 +80,17 @@ def _operation(
         cycles=cost.cycles,
         compute_cycles=cost.compute_cycles,
         exchange_cycles=cost.exchange_cycles + cost.link_cycles + cost.host_cycles,
+        link_cycles=cost.link_cycles,
+        host_cycles=cost.host_cycles,
         sync_cycles=cost.sync_cycles,
-        flops=cost.flops or plan.flops * counts[op.name],
-        num_executions=counts[op.name],
+        flops=cost.flops or plan.flops * num_executions,
+        num_executions=num_executions,
         num_vertices=_num_vertices(plan),
-        bound_by=bound_by(cost),
+        bound_by="memory" if plan.is_memory_bound else bound_by(cost),
         rule=plan.rule,
-        memory_bytes=_memory_bytes(graph, op, plan),
-        plan_json=json.dumps(
-            {"choice": dict(plan.choice), "runners_up": list(plan.runners_up)}
-        ),
+        memory_bytes=_result_bytes(graph, op) + temporary_bytes,
+        temporary_bytes=temporary_bytes,
+        plan_json=render_plan_json(describe_rule(op.kind), plan, steps),
         framework_op=str(op.attrs.get("framework_op", "")),
     )
 
@@ -96,14 +112,13 @@ def _num_vertices(plan: OpPlan) -> int:
     return sum(group.count_by_tile.total for group in groups)
 
 
-def _memory_bytes(graph: Graph, op: Op, plan: OpPlan) -> int:
-    """Bytes of the op's own results and temporaries."""
+def _result_bytes(graph: Graph, op: Op) -> int:
+    """Bytes of the results that are not views of something else."""
     owned = [name for name in op.outputs if graph.root(name) == name]
-    results = sum(graph.type_of(name).num_bytes for name in owned)
-    return results + sum(each.bytes_by_tile.total for each in plan.temporaries)
+    return sum(graph.type_of(name).num_bytes for name in owned)
 
 
-def _other_steps(index: int, cost: Cost) -> Operation:
+def _other_steps(index: int, cost: Cost, steps: list[StepRecord]) -> Operation:
     return Operation(
         id=index,
         name=_NO_OP,
@@ -112,9 +127,12 @@ def _other_steps(index: int, cost: Cost) -> Operation:
         cycles=cost.cycles,
         compute_cycles=cost.compute_cycles,
         exchange_cycles=cost.exchange_cycles + cost.link_cycles + cost.host_cycles,
+        link_cycles=cost.link_cycles,
+        host_cycles=cost.host_cycles,
         sync_cycles=cost.sync_cycles,
         bound_by=bound_by(cost),
         rule="stream",
+        plan_json=render_plan_json(_STREAMS, OpPlan("stream", ()), steps),
     )
 
 

@@ -134,7 +134,7 @@ def _info(
     target: Target,
     seconds: Mapping[str, float],
 ) -> dict[str, str | int | float]:
-    execution = graph.execution
+    execution, energy = graph.execution, simulation.energy
     return {
         "title": graph.name,
         "target": target.system.name,
@@ -151,4 +151,7 @@ def _info(
         "recompute": int(execution.recompute),
         "idle_fraction": simulation.timeline.idle_fraction,
         "model_seconds": sum(seconds.values()),
+        "idle_joules": energy.idle_joules,
+        "compute_joules": energy.compute_joules,
+        "exchange_joules": energy.exchange_joules,
     }

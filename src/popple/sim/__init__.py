@@ -6,6 +6,7 @@ other.
 
 from popple.program import number_steps
 from popple.sim.cost import Cost, total_cost
+from popple.sim.energy import Energy
 from popple.sim.leaves import LeafTime
 from popple.sim.liveness import Interval, Liveness
 from popple.sim.memory import Memory
@@ -16,6 +17,7 @@ from popple.sim.timing import Timing
 
 __all__ = [
     "Cost",
+    "Energy",
     "ExecutedStep",
     "Interval",
     "LeafTime",

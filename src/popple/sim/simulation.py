@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from popple.errors import ProgramError
 from popple.program import Numbering, Program, TileSum, TileVector, verify
 from popple.sim.cost import Cost
+from popple.sim.energy import Energy, energy_of
 from popple.sim.liveness import Liveness, find_liveness
 from popple.sim.memory import Memory, find_memory
 from popple.sim.timeline import Timeline, make_timeline
@@ -82,6 +84,11 @@ class Simulation:
     def seconds(self) -> float:
         """Duration of the run at the chip's clock."""
         return self.cost.cycles / self.target.chip.clock_hz
+
+    @cached_property
+    def energy(self) -> Energy:
+        """What the run draws, a rough estimate."""
+        return energy_of(self.timing, self.target.chip)
 
     @property
     def fits(self) -> bool:

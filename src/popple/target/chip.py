@@ -78,8 +78,12 @@ class Chip:
     tile_local_sync_delay_cycles: int = field(metadata=constant("cycles"))
     tile_local_exit_delay_cycles: int = field(metadata=constant("cycles"))
 
+    # Power: nothing to do; all tiles computing; and what a byte adds that is exchanged.
     idle_watts: float = field(metadata=constant("W", float))
     peak_watts: float = field(metadata=constant("W", float))
+    exchange_picojoules_per_byte: float = field(
+        metadata=constant("pJ/B", float, can_be_zero=True)
+    )
 
     sources: Sources = field(default=(), compare=False, repr=False)
 

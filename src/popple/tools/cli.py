@@ -13,12 +13,13 @@ from collections.abc import Sequence
 
 from popple._version import __version__
 from popple.errors import PoppleError
-from popple.tools import doctor, report, run, targets, view
+from popple.tools import doctor, explain, report, run, targets, view
 from popple.tools.command import Command, Outcome
 
 COMMANDS: tuple[Command, ...] = (
     run.COMMAND,
     report.COMMAND,
+    explain.COMMAND,
     view.COMMAND,
     targets.COMMAND,
     doctor.COMMAND,

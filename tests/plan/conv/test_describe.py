@@ -56,9 +56,8 @@ def test_stages_cover_all_partials() -> None:
 
 
 def test_a_convolution_names_field_and_kernel() -> None:
-    sizes = {"stride": (1, 1), "padding": (2, 2), "dilation": (1, 1)}
-    types = {"dtype": F16, "partials": F32, "output": F16}
-    problem = ConvProblem(4, 1, (56, 56), (3, 3), 64, 64, **sizes, **types)
+    one, two = (1, 1), (2, 2)
+    problem = ConvProblem(4, 1, (56, 56), (3, 3), 64, 64, one, two, one, F16, F32, F16)
     best = find_choice(problem, target_of("bow").chip, 0.6).best
     assert "field" in describe_splits(best)
 

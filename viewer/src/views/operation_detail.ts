@@ -43,7 +43,8 @@ export function operationDetail(
     ),
     h("p", { class: "quiet" }, costSentence(operation, clockHz)),
     ...split(operation),
-    h("dl", { class: "facts" }, ...facts(operation)),
+    h("dl", { class: "facts" }, ...definitions(facts(operation))),
+    ...plan(operation),
     ...source(operation),
   );
 }
@@ -93,9 +94,9 @@ function split(operation: Operation): HTMLElement[] {
   return [h("div", { class: "split" }, bar, ...rows)];
 }
 
-function facts(operation: Operation): HTMLElement[] {
+function facts(operation: Operation): [string, string][] {
   const { kind, bound_by, flops, cycles, bytes, rule } = operation;
-  const rows: [string, string][] = [
+  return [
     ["Operation", kind],
     ["Bound by", bound_by],
     ["Cost rule", rule],
@@ -103,9 +104,32 @@ function facts(operation: Operation): HTMLElement[] {
     ["FLOPs per cycle", flops > 0 && cycles > 0 ? formatCompact(flops / cycles) : ""],
     ["Memory", bytes > 0 ? formatBytes(bytes) : ""],
   ];
+}
+
+function definitions(rows: readonly (readonly [string, string])[]): HTMLElement[] {
   return rows
     .filter(([, value]) => value !== "")
     .flatMap(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]);
+}
+
+/** The plan that was chosen and those that were not; one can fold them away. */
+function plan({ plan: { how, choice, runners_up } }: Operation): HTMLElement[] {
+  if (how === "" && choice.length === 0) return [];
+  const chosen = choice.map(([key, text]) => [key.replaceAll("_", " "), text] as const);
+  const others = runners_up.map(([text, cycles]) =>
+    h("li", {}, `${formatCount(cycles)} cycles: ${text}`),
+  );
+  return [
+    h(
+      "details",
+      { class: "plan", open: true },
+      h("summary", {}, "Plan"),
+      h("p", { class: "quiet" }, how),
+      h("dl", { class: "facts" }, ...definitions(chosen)),
+      others.length > 0 && h("p", { class: "quiet" }, "Not taken, by estimate"),
+      h("ul", {}, ...others),
+    ),
+  ];
 }
 
 function source({ module, line }: Operation): HTMLElement[] {

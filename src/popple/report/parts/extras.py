@@ -18,7 +18,9 @@ class Operation:
     """What one op of the user's program costs in one run.
 
     All cycles are of the op's own chip and of all its executions in the run;
-    `chip` and `stage` are None for an op that runs everywhere.
+    `chip` and `stage` are None for an op that runs everywhere. `exchange_cycles` are
+    those of all traffic, `link_cycles` and `host_cycles` the parts of it that leave
+    the chip. `memory_bytes` are those of results and temporaries together.
     """
 
     id: int
@@ -33,6 +35,8 @@ class Operation:
     source_line: str = ""
     compute_cycles: int = 0
     exchange_cycles: int = 0
+    link_cycles: int = 0
+    host_cycles: int = 0
     sync_cycles: int = 0
     flops: int = 0
     num_executions: int = 1
@@ -40,6 +44,7 @@ class Operation:
     bound_by: str = ""
     rule: str = ""
     memory_bytes: int = 0
+    temporary_bytes: int = 0
     plan_json: str = ""
     framework_op: str = ""
 

@@ -4,6 +4,13 @@ In: an open `Report`. Out: frozen dataclasses, arrays, and for the browser the
 JSON-able `view_data`. The terminal and the viewer show what these return.
 """
 
+from popple.report.query.energy import EnergySummary
+from popple.report.query.explain import (
+    ExplainedRun,
+    explain_report,
+    explain_run,
+)
+from popple.report.query.explanation import Explanation
 from popple.report.query.groups import Group, summary_groups
 from popple.report.query.liveness import (
     ChipLiveness,
@@ -24,6 +31,9 @@ from popple.report.query.view import view_data
 
 __all__ = [
     "ChipLiveness",
+    "EnergySummary",
+    "ExplainedRun",
+    "Explanation",
     "Group",
     "Liveness",
     "LivenessPeak",
@@ -33,6 +43,8 @@ __all__ = [
     "Summary",
     "bytes_by_category",
     "costliest",
+    "explain_report",
+    "explain_run",
     "liveness",
     "memory_by_tile",
     "operations",

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from popple.report.query.memory import MemorySummary
 from popple.report.query.summary import RunSummary, Summary
-from popple.units import render_bytes, render_count, render_percent, render_seconds
+from popple.units import (
+    render_bytes,
+    render_count,
+    render_joules,
+    render_percent,
+    render_seconds,
+)
 
 _SETTINGS = {
     "execution_strategy": "execution",
@@ -27,11 +33,12 @@ class Group:
 
 
 def summary_groups(summary: Summary) -> tuple[Group, ...]:
-    """Machine, memory, time, program and settings; empty groups are left out."""
+    """Machine, memory, time, energy, program, settings; empty ones are left out."""
     groups = (
         Group("Machine", tuple(_machine_rows(summary))),
         Group("Memory", tuple(_memory_rows(summary))),
         Group("Time", tuple(_time_rows(summary.run))),
+        Group("Energy, estimated", tuple(_energy_rows(summary))),
         Group("Program", tuple(_program_rows(summary))),
         Group("Settings", tuple(_setting_rows(summary))),
     )
@@ -89,6 +96,27 @@ def _time_rows(run: RunSummary | None) -> Iterator[tuple[str, str]]:
         )
     if run.tile_balance is not None:
         yield "tile balance", f"{render_percent(run.tile_balance)} busy while computing"
+
+
+def _energy_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    energy = summary.run.energy if summary.run else None
+    if energy is None:
+        return
+    num_chips = summary.target.num_chips
+    yield "one run", f"{render_joules(energy.joules)}, all IPUs of a replica"
+    yield (
+        "mean power",
+        f"{energy.mean_watts:,.0f} W, {energy.mean_watts / num_chips:,.0f} W of an IPU",
+    )
+    causes = {
+        "idle": energy.idle_joules,
+        "compute": energy.compute_joules,
+        "exchange": energy.exchange_joules,
+    }
+    for cause, joules in causes.items():
+        yield cause, render_percent(joules / energy.joules)
+    if energy.joules_per_sample is not None:
+        yield "a sample", render_joules(energy.joules_per_sample)
 
 
 def _program_rows(summary: Summary) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from popple.report.parts.execution import CycleTotals
 from popple.report.parts.extras import InfoValue, Operation
 from popple.report.parts.target import GraphInfo, TargetInfo
+from popple.report.query.energy import EnergySummary, summarize_energy
 from popple.report.query.liveness import transient_peak_bytes
 from popple.report.query.memory import MemorySummary, summarize_memory
 from popple.report.query.operations import costliest
@@ -49,6 +50,7 @@ class RunSummary:
     samples_per_second: float | None
     phases: tuple[PhaseShare, ...]
     tile_balance: float | None
+    energy: EnergySummary | None
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def _summarize_run(report: Report) -> RunSummary | None:
         samples_per_second=_samples_per_second(report, seconds),
         phases=_phases(totals, report.target.num_tiles),
         tile_balance=report.load("steps", _tile_balance),
+        energy=summarize_energy(report.info, seconds),
     )
 
 

@@ -15,6 +15,7 @@ from popple.report.query.groups import summary_groups
 from popple.report.query.liveness import Liveness, liveness
 from popple.report.query.memory import bytes_by_category
 from popple.report.query.operations import operations, share_of_run
+from popple.report.query.plan_record import parse_plan
 from popple.report.query.summary import Summary, summarize
 from popple.report.read import Report
 
@@ -40,6 +41,7 @@ def view_data(report: Report) -> Json:
         "target": _target(summary),
         "memory": _memory(report),
         "liveness": _liveness(liveness(report)),
+        "energy": _energy(summary),
         "operations": [_operation(report, each) for each in operations(report)],
         "timeline": [_slice(each) for each in slices],
         "notes": [*summary.notes, *_timeline_notes(num_left_out)],
@@ -55,6 +57,21 @@ def _target(summary: Summary) -> Json:
         "num_tiles": target.num_tiles,
         "bytes_per_tile": target.bytes_per_tile,
         "clock_hz": target.clock_hz,
+    }
+
+
+def _energy(summary: Summary) -> Json | None:
+    """Joules of one run by cause; none where nothing was estimated."""
+    energy = summary.run.energy if summary.run else None
+    if energy is None:
+        return None
+    return {
+        "is_estimate": True,
+        "idle_joules": energy.idle_joules,
+        "compute_joules": energy.compute_joules,
+        "exchange_joules": energy.exchange_joules,
+        "mean_watts": energy.mean_watts,
+        "joules_per_sample": energy.joules_per_sample,
     }
 
 
@@ -123,12 +140,25 @@ def _operation(report: Report, operation: Operation) -> Json:
         "share": share_of_run(report, operation),
         "compute_cycles": operation.compute_cycles,
         "exchange_cycles": operation.exchange_cycles,
+        "link_cycles": operation.link_cycles,
+        "host_cycles": operation.host_cycles,
         "sync_cycles": operation.sync_cycles,
         "flops": operation.flops,
         "bound_by": operation.bound_by,
         "executions": operation.num_executions,
         "rule": operation.rule,
         "bytes": operation.memory_bytes,
+        "temporary_bytes": operation.temporary_bytes,
+        "plan": _plan(operation),
+    }
+
+
+def _plan(operation: Operation) -> Json:
+    plan = parse_plan(operation.plan_json)
+    return {
+        "how": plan.how,
+        "choice": [list(pair) for pair in plan.choice],
+        "runners_up": [[each.text, each.estimated_cycles] for each in plan.runners_up],
     }
 
 

@@ -1,0 +1,192 @@
+"""Explanation: why an operation, a layer or a run costs what it costs, and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from popple.report.parts.extras import Operation
+from popple.report.query.plan_record import NO_PLAN, PlanRecord, RunnerUp
+from popple.units import render_bytes, render_count, render_percent
+
+_BOUNDS = {
+    "compute": "compute: the busiest tile's arithmetic",
+    "exchange": "exchange between tiles",
+    "links": "links between IPUs",
+    "host": "the host's streams",
+    "sync": "sync: tiles that wait for each other",
+    "memory": "memory: a faster plan needs more of a tile than the options allow",
+}
+_NAME_WIDTH = 44
+_MAX_PARTS = 10
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known about the cost of an operation, or of several taken together.
+
+    `share` is the part of the run's time on the chips it uses. `parts` are the
+    operations of a layer or of a whole run with their own explanations, costliest
+    first, and empty for a single operation; where there are some, `operation` holds
+    their sums and `plan` nothing.
+    """
+
+    operation: Operation
+    share: float
+    plan: PlanRecord = NO_PLAN
+    parts: tuple[Explanation, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The operation's name, or the layer's path."""
+        return self.operation.name
+
+    @property
+    def bound_by(self) -> str:
+        """What most of its cycles are spent on, or what kept it from a faster plan."""
+        return self.operation.bound_by
+
+    @property
+    def cycles_by_phase(self) -> Mapping[str, int]:
+        """Cycles of each phase; they add up to all cycles."""
+        each = self.operation
+        return {
+            "compute": each.compute_cycles,
+            "exchange": each.exchange_cycles - each.link_cycles - each.host_cycles,
+            "links": each.link_cycles,
+            "host": each.host_cycles,
+            "sync": each.sync_cycles,
+        }
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of the results on all tiles."""
+        return self.operation.memory_bytes - self.operation.temporary_bytes
+
+    def render(self) -> str:
+        """A page of plain text."""
+        blocks = [
+            list(_head_lines(self)),
+            list(_cycle_lines(self)),
+            list(_plan_lines(self.operation.rule, self.plan)),
+            list(_step_lines(self.plan)),
+            list(_runner_up_lines(self.plan.runners_up)),
+            list(_memory_lines(self)),
+            list(_part_lines(self.parts)),
+        ]
+        return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        operation = asdict(self.operation)
+        del operation["plan_json"]
+        return {
+            **operation,
+            "share": self.share,
+            "cycles_by_phase": dict(self.cycles_by_phase),
+            "result_bytes": self.result_bytes,
+            "plan": {**asdict(self.plan), "choice": dict(self.plan.choice)},
+            "parts": [part.to_json() for part in self.parts],
+        }
+
+
+def _head_lines(explanation: Explanation) -> Iterator[str]:
+    each = explanation.operation
+    kinds = ", ".join(dict.fromkeys(filter(None, (each.kind, each.framework_op))))
+    yield f"{each.name} ({kinds})" if kinds else each.name
+    places = [
+        each.phase,
+        "" if each.chip is None else f"IPU {each.chip}",
+        "" if each.stage is None else f"stage {each.stage}",
+    ]
+    facts = {
+        "layer": each.module,
+        "source": each.source_line,
+        "runs": ", ".join(filter(None, places)),
+        "times": render_count(each.num_executions) if each.num_executions > 1 else "",
+    }
+    yield from _aligned(facts)
+
+
+def _cycle_lines(explanation: Explanation) -> Iterator[str]:
+    cycles = explanation.operation.cycles
+    share = render_percent(explanation.share)
+    yield f"Cycles: {render_count(cycles)}, {share} of the run"
+    if bound := explanation.bound_by:
+        yield f"  bound by {_BOUNDS.get(bound, bound)}"
+    for phase, count in explanation.cycles_by_phase.items():
+        if count:
+            part = render_percent(count / cycles)
+            yield f"  {phase:<8}  {render_count(count):>15}  {part:>7}"
+
+
+def _plan_lines(rule: str, plan: PlanRecord) -> Iterator[str]:
+    if not rule:
+        return
+    yield f"Plan, by the rule {rule}"
+    if plan.how:
+        yield f"  {plan.how}"
+    yield from _aligned({key.replace("_", " "): text for key, text in plan.choice})
+
+
+def _step_lines(plan: PlanRecord) -> Iterator[str]:
+    if not plan.steps:
+        return
+    yield "Steps"
+    width = min(_NAME_WIDTH, max(len(step.name) for step in plan.steps))
+    for step in plan.steps:
+        name = _shorten(step.name, width)
+        yield f"  {name:<{width}}  {render_count(step.cycles):>13}  {step.what}"
+
+
+def _runner_up_lines(runners_up: tuple[RunnerUp, ...]) -> Iterator[str]:
+    if runners_up:
+        yield "Plans not taken, by estimate"
+    for each in runners_up:
+        slower = each.slower_by
+        more = "" if slower is None else f"  {100 * slower:+7.1f} %"
+        yield f"  {render_count(each.estimated_cycles):>13}{more}  {each.text}"
+
+
+def _memory_lines(explanation: Explanation) -> Iterator[str]:
+    each = explanation.operation
+    if not each.memory_bytes:
+        return
+    yield "Memory on all tiles"
+    yield from _aligned(
+        {
+            "results": render_bytes(explanation.result_bytes),
+            "temporaries": render_bytes(each.temporary_bytes),
+        }
+    )
+
+
+def _part_lines(parts: tuple[Explanation, ...]) -> Iterator[str]:
+    if not parts:
+        return
+    shown, num_left = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
+    yield _part_line("operation", "cycles", "of run", "bound by")
+    for part in shown:
+        cycles, share = render_count(part.operation.cycles), render_percent(part.share)
+        yield _part_line(part.name, cycles, share, part.bound_by)
+    if num_left > 0:
+        yield f"  and {render_count(num_left)} more"
+
+
+def _part_line(name: str, cycles: str, share: str, bound: str) -> str:
+    name = _shorten(name, _NAME_WIDTH)
+    return f"  {name:<{_NAME_WIDTH}}  {cycles:>13}  {share:>7}  {bound}".rstrip()
+
+
+def _aligned(facts: Mapping[str, str]) -> Iterator[str]:
+    """Labels and texts in two columns; facts without a text are left out."""
+    kept = {label: text for label, text in facts.items() if text}
+    width = max(map(len, kept), default=0)
+    for label, text in kept.items():
+        yield f"  {label:<{width}}  {text}"
+
+
+def _shorten(text: str, width: int) -> str:
+    """Names differ at their ends, so the beginning is what goes."""
+    return text if len(text) <= width else "..." + text[3 - width :]
