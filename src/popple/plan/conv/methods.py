@@ -183,6 +183,7 @@ def _slic_methods(problem: ConvProblem, unit: AmpUnit) -> Iterator[Method]:
             problem.partials,
             4.0 * groups * channels * channels / quick.num_passes,
             conv_group=groups,
+            is_interleaved=True,
             cycles=partial(
                 vertices.slic_cycles,
                 unit=quick,
@@ -229,6 +230,7 @@ def _vmac_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
             problem.partials,
             lanes / 3,
             conv_group=groups,
+            is_interleaved=True,
             cycles=partial(
                 vertices.vmac_cycles,
                 groups=groups,
