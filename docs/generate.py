@@ -1,9 +1,9 @@
 """Writes the parts of the documentation that are read off the code.
 
-    python docs/generate.py            rewrite docs/poptorch.md
-    python docs/generate.py --check    fail if it is out of date
+    python docs/generate.py            rewrite the pages
+    python docs/generate.py --check    fail if one is out of date
 
-The page is the text of `docs/poptorch.in.md` with its tables filled in.
+A page is the text of `docs/NAME.in.md` with its tables filled in.
 """
 
 from __future__ import annotations
@@ -11,36 +11,33 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import constants
+from tables import render_table
 
 import poptorch
 from poptorch._translate import TRANSLATED, WITHOUT_EFFECT
 
 HERE = Path(__file__).parent
-SOURCE, PAGE = HERE / "poptorch.in.md", HERE / "poptorch.md"
 
 
-def render_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A table in Markdown."""
-    lines = [header, tuple("---" for _ in header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def option_rows() -> list[tuple[str, ...]]:
+def render_options() -> str:
     """Every option: whether it does something, and what."""
     rows = [(f"`{name}`", "yes", text) for name, text in TRANSLATED.items()]
     rows += [(f"`{name}`", "no effect", text) for name, text in WITHOUT_EFFECT.items()]
-    return sorted(rows)
+    return render_table(("option", "supported", "what becomes of it"), sorted(rows))
 
 
-def name_rows() -> list[tuple[str, ...]]:
+def render_names() -> str:
     """Every public name of the package with the first line of its documentation."""
     rows: list[tuple[str, ...]] = []
     for name in sorted(poptorch.__all__, key=str.lower):
         value = getattr(poptorch, name)
         if not name.startswith("__"):
             rows.append((f"`{name}`", kind_of(value), summary_of(value)))
-    return rows
+    return render_table(("name", "kind", "what it is"), rows)
 
 
 def kind_of(value: object) -> str:
@@ -51,29 +48,44 @@ def kind_of(value: object) -> str:
 
 
 def summary_of(value: object) -> str:
-    """The first line of the documentation, safe inside a table."""
-    lines = (inspect.getdoc(value) or "").splitlines() or [""]
-    return lines[0].replace("|", "\\|")
+    """The first line of the documentation."""
+    return (inspect.getdoc(value) or "").partition("\n")[0]
 
 
-def render_page() -> str:
-    """The page with its tables."""
-    text = SOURCE.read_text(encoding="utf-8")
-    options = render_table(("option", "supported", "what becomes of it"), option_rows())
-    names = render_table(("name", "kind", "what it is"), name_rows())
-    return text.replace("{{options}}", options).replace("{{names}}", names)
+PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "poptorch": {"options": render_options, "names": render_names},
+    "cost_model": {
+        "chips": constants.render_chips,
+        "systems": constants.render_systems,
+        "mechanisms": constants.render_mechanisms,
+    },
+}
 
 
-def main() -> int:
-    """Write the page, or say whether it is up to date."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def render_page(name: str) -> str:
+    """A page with its tables."""
+    text = (HERE / f"{name}.in.md").read_text(encoding="utf-8")
+    for key, render in PAGES[name].items():
+        text = text.replace("{{" + key + "}}", render())
+    return text
+
+
+def is_current(name: str) -> bool:
+    """Whether a page is what would be written now."""
+    page = HERE / f"{name}.md"
+    return page.exists() and page.read_text(encoding="utf-8") == render_page(name)
+
+
+def main() -> str | None:
+    """Write the pages, or name those that are out of date."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true")
-    page = render_page()
     if parser.parse_args().check:
-        is_current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page
-        return 0 if is_current else 1
-    PAGE.write_text(page, encoding="utf-8")
-    return 0
+        stale = [f"docs/{name}.md" for name in PAGES if not is_current(name)]
+        return f"Out of date: {', '.join(stale)}" if stale else None
+    for name in PAGES:
+        (HERE / f"{name}.md").write_text(render_page(name), encoding="utf-8")
+    return None
 
 
 if __name__ == "__main__":

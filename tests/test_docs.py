@@ -5,10 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from popple.target import list_chips
 from tests.sources import ROOT
 
 
-def test_the_poptorch_page_is_up_to_date() -> None:
+def test_generated_pages_are_up_to_date() -> None:
     script = ROOT / "docs" / "generate.py"
     done = subprocess.run([sys.executable, str(script), "--check"], check=False)
     assert done.returncode == 0, "run: python docs/generate.py"
+
+
+def test_every_constant_of_every_chip_has_a_row_with_its_source() -> None:
+    page = (ROOT / "docs" / "cost_model.md").read_text(encoding="utf-8")
+    rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")]
+    listed = {(row[0].strip("| `"), row[-1].rstrip(" |")) for row in rows}
+    for chip in list_chips():
+        assert set(chip.sources) <= listed, chip.name
