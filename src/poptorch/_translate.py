@@ -269,4 +269,5 @@ def _plan_options(options: Options) -> PlanOptions:
     return PlanOptions(
         memory_proportion=min(proportions.values(), default=default.memory_proportion),
         partials="f16" if partials == "half" else "f32",
+        outline=bool(options._Popart.options.get("enableOutlining", True)),
     )

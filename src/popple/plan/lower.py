@@ -20,7 +20,7 @@ from popple.plan.emit import Emitter
 from popple.plan.layout import Progress, plan_layout
 from popple.plan.lower_pipeline import lower_pipeline
 from popple.plan.lower_update import lower_update
-from popple.plan.opplan import OpPlan, PlanOptions, TileMapping
+from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, PlanOptions, TileMapping
 from popple.plan.planner import Planner
 from popple.plan.streams import Streams, find_streams
 from popple.plan.structure import Structure, repeat, sequence
@@ -67,10 +67,32 @@ def plan_graph(
         emitter.variables,
         structure.main,
         structure.functions,
+        find_outlined(graph, layout.plans) if planner.options.outline else {},
     )
     return PlannedProgram(
         program, layout.plans, layout.mappings, planner.generic_ops, layout.chips
     )
+
+
+def find_outlined(graph: Graph, plans: Mapping[str, OpPlan]) -> dict[str, str]:
+    """For every op that can run the code of an earlier one, that one.
+
+    The frameworks' compilers make functions of what repeats, layer by layer; with equal
+    plans on one chip, equal layers share all of their code. Transfers to other chips
+    and to the host have partners, which differ.
+    """
+    first: dict[tuple[int, int], str] = {}
+    outlined: dict[str, str] = {}
+    for op in graph.ops:
+        plan = plans[op.name]
+        if not plan.steps or any(
+            isinstance(s, HostCopy | LinkCopy) for s in plan.steps
+        ):
+            continue
+        original = first.setdefault((id(plan), op.chip), op.name)
+        if original != op.name:
+            outlined[op.name] = original
+    return outlined
 
 
 def lower_in_turn(graph: Graph, emitter: Emitter, streams: Streams) -> Structure:

@@ -33,11 +33,13 @@ class PlanOptions:
     """What users may ask of all plans.
 
     `memory_proportion` bounds the temporary memory of matmul, conv and gather plans
-    as a fraction of tile memory; `partials` is "f32" or "f16".
+    as a fraction of tile memory; `partials` is "f32" or "f16". `outline` lets ops that
+    are planned alike share their code.
     """
 
     memory_proportion: float = 0.6
     partials: str = "f32"
+    outline: bool = True
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,15 @@ def parse_program(text: str) -> Program:
     root.expect(1, ("chips", "tiles"))
     variables: dict[str, Variable] = {}
     functions: dict[str, Step] = {}
+    outlined: dict[str, str] = {}
     main: Step | None = None
     for part in root.inner():
         if part.word == "variable":
             variable = _parse_variable(part)
             variables[variable.name] = variable
+        elif part.word == "outlined":
+            part.expect(2)
+            outlined[part.text(0)] = part.text(1)
         elif part.word == "function":
             part.expect(1)
             functions[part.text(0)] = _only_step(part)
@@ -57,7 +61,9 @@ def parse_program(text: str) -> Program:
     if main is None:
         root.fail("has no main")
     num_chips, tiles_per_chip = root.integer("chips"), root.integer("tiles")
-    return Program(root.text(0), num_chips, tiles_per_chip, variables, main, functions)
+    return Program(
+        root.text(0), num_chips, tiles_per_chip, variables, main, functions, outlined
+    )
 
 
 def _parse_variable(part: Statement) -> Variable:

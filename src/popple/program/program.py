@@ -14,6 +14,8 @@ class Program:
     """The steps of one run of one replica, its functions and its variables.
 
     `tiles_per_chip` times `num_chips` is the length of every tile vector in it.
+    `outlined` names ops that run the code of another op: steps of such an op have
+    neither code nor vertices of their own.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Program:
     variables: Mapping[str, Variable]
     main: Step
     functions: Mapping[str, Step] = field(default_factory=dict[str, Step])
+    outlined: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def num_tiles(self) -> int:

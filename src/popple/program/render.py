@@ -3,6 +3,7 @@
     program "demo" chips=1 tiles=1472 {
       variable "x" [1400x24, 72x0]
       variable "w" [1472x8] category="constant" always_live
+      outlined "fc2" "fc"
       function "layer" {
         execute "fc/Convolve" reads=["x", "w"] writes=["y"] op="fc" {
           vertices "Dot" multi count=[1472x1] cycles=[1472x120] code=64 state=16
@@ -53,6 +54,8 @@ def render_program(program: Program) -> str:
         f"tiles={program.tiles_per_chip} {{"
     ]
     lines += [f"  {_variable_line(v)}" for v in program.variables.values()]
+    for pair in program.outlined.items():
+        lines.append(f"  {_line('outlined', *map(_quote, pair))}")
     for name, body in program.functions.items():
         lines += _indented(_block(f"function {_quote(name)}", _step_lines(body)))
     lines += _indented(_block("main", _step_lines(program.main)))

@@ -158,11 +158,18 @@ class TreeRecorder:
             for number, kind in zip(ids, STREAM_PARTS, strict=True)
         ]
 
+    def _exchange_code(self, step: Exchange) -> TileVector:
+        """Code of an exchange by tile; that of an outlined op stands elsewhere."""
+        is_shared = step.op in self._program.outlined
+        return exchange_instructions(step).scaled(
+            0 if is_shared else self._instruction_bytes
+        )
+
     def _payload(self, step_id: int, step: Step) -> Payload | None:
         if isinstance(step, Execute):
             return ExecutePayload(self._compute_set(step_id, step))
         if isinstance(step, Exchange):
-            code = exchange_instructions(step).scaled(self._instruction_bytes)
+            code = self._exchange_code(step)
             traffic = self._traffic(step_id, step.received_by_tile, step.sent_by_tile)
             return ExchangePayload(traffic, code.runs)
         if isinstance(step, GlobalExchange):

@@ -2,7 +2,8 @@
 
 Sizes were read off a genuine profile of a Bow chip (one program, Poplar 3.3), tile by
 tile; the comment at each constant says what was seen. Code stands once for every place
-in the tree of steps, however often it is executed.
+in the tree of steps, however often it is executed; the steps of outlined ops run the
+code of another op and have none of their own.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ def code_and_state(
     """Bytes by tile of everything that is not a variable, by category."""
     every_tile = TileVector.constant(program.num_tiles, 1)
     stack_bytes = chip.num_workers * chip.worker_stack_bytes
+    steps = _standing(program, steps)
     compute_sets = _compute_sets(steps)
     found = {
         Category.STACK: every_tile.scaled(stack_bytes + chip.supervisor_stack_bytes),
@@ -95,6 +97,15 @@ def code_and_state(
     return {
         category: vector for category, vector in found.items() if not vector.is_zero
     }
+
+
+def _standing(program: Program, steps: Numbering) -> Numbering:
+    """The steps whose code stands somewhere: not those of outlined ops."""
+    if not program.outlined:
+        return steps
+    return tuple(
+        row for row in steps if getattr(row.step, "op", "") not in program.outlined
+    )
 
 
 def _compute_sets(steps: Numbering) -> list[ComputeSet]:

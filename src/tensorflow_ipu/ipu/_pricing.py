@@ -114,4 +114,5 @@ def _plan_options(configured: Any) -> PlanOptions:
     return PlanOptions(
         memory_proportion=min(proportions, default=default.memory_proportion),
         partials="f16" if is_half else default.partials,
+        outline=not configured.speed_size_config.disable_graph_outlining,
     )
