@@ -53,7 +53,7 @@ def _completed(
         settings = _in_float(given.arguments)
         size = _group_size() if settings["is_training"] else 1
         results = grouped(settings, size) if size > 1 else stock(**settings)
-        if tf.as_dtype(given.arguments["scale"].dtype) != tf.float16:
+        if tf.convert_to_tensor(given.arguments["scale"]).dtype != tf.float16:
             return results
         return (results[0], *(tf.cast(x, tf.float16) for x in results[1:]))
 
