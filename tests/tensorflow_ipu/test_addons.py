@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 import pytest
 
 tf = pytest.importorskip("tensorflow")
+
+from tensorflow.python.ipu.ops import f8_ops  # noqa: E402
 
 from ipu_tensorflow_addons.keras import layers, optimizers  # noqa: E402
 from ipu_tensorflow_addons.v1 import layers as v1_layers  # noqa: E402
@@ -212,3 +215,105 @@ def test_layers_of_graphs_end_each_sequence_at_its_length(kind: str) -> None:
         found, last = session.run([outputs, state])
     np.testing.assert_array_equal(last[0], found[4, 0])
     np.testing.assert_array_equal(last[1], found[2, 1])
+
+
+MODULES = {
+    "keras.layers": {
+        "assume_equal_across_replicas": "AssumeEqualAcrossReplicas",
+        "ctc": "CTCInferenceLayer CTCLoss CTCPredictionsLayer",
+        "dense": "Dense SerialDense",
+        "dropout": "Dropout",
+        "effective_transformer": "EffectiveTransformer",
+        "embedding_lookup": "Embedding",
+        "f8_convert": "ConvertFromF8 ConvertToF8",
+        "ipu_layer": "IPULayer",
+        "normalization": "GroupNorm GroupNormalization InstanceNorm"
+        " InstanceNormalization LayerNorm LayerNormalization",
+        "recomputation": "RecomputationCheckpoint",
+        "rnn": "GRU LSTM PopnnGRU PopnnLSTM",
+    },
+    "keras.optimizers": {
+        "adam_optimizer": "AdamIpuOptimizer",
+        "ipu_optimizer_base": "IpuOptimizerBase",
+        "lamb_optimizer": "LAMBIpuOptimizer",
+        "sgd_optimizer": "SGDIpuOptimizer",
+    },
+    "v1.layers": {
+        "rnn_ops": "PopnnAUGRU PopnnDynamicGRU PopnnDynamicLSTM PopnnGRU PopnnLSTM",
+    },
+}
+
+
+@pytest.mark.parametrize("package", MODULES)
+def test_every_module_has_its_names(package: str) -> None:
+    home = importlib.import_module(f"ipu_tensorflow_addons.{package}")
+    for module, names in MODULES[package].items():
+        found = importlib.import_module(f"{home.__name__}.{module}")
+        for name in names.split():
+            assert getattr(found, name) is getattr(home, name)
+
+
+def test_eight_bits_and_back() -> None:
+    metadata = f8_ops.create_metadata(f8_ops.Format.F143)
+    data, byte = layers.ConvertToF8()(tf.constant([0.5, -3.0]), metadata)
+    assert (data.dtype, byte) == (tf.uint8, metadata)
+    numbers = layers.ConvertFromF8(dtype=tf.float32)([data, byte])
+    np.testing.assert_array_equal(numbers, [0.5, -3.0])
+
+
+def test_a_dense_layer_of_eight_bits() -> None:
+    metadata = f8_ops.create_metadata(f8_ops.Format.F143)
+    inputs = layers.ConvertToF8()(tf.constant([[1.0, 2.0]]), metadata)
+    kernel = f8_ops.convert_to_f8(tf.constant([[3.0], [0.5]]), metadata).data
+    layer = layers.Dense(
+        1,
+        kernel_scale=1,
+        kernel_data_initializer=lambda shape, dtype: kernel,
+        bias_initializer="ones",
+    )
+    output = layer(inputs)
+    assert output.dtype == tf.float16
+    np.testing.assert_array_equal(output, [[2 * (1 * 3.0 + 2 * 0.5) + 1]])
+    with pytest.raises(ValueError, match="but it is 32"):
+        layers.Dense(1, kernel_scale=32)
+
+
+def test_a_dense_layer_of_wider_numbers_is_that_of_keras() -> None:
+    layer = layers.Dense(2, kernel_initializer="ones")
+    np.testing.assert_array_equal(layer(tf.constant([[1.0, 2.0]])), [[3.0, 3.0]])
+    drawn = layers.Dense(40)
+    drawn(layers.ConvertToF8()(tf.ones([1, 40]), 0))
+    assert 0x80 not in drawn.get_weights()[0]  # which is no number
+
+
+def test_weights_have_the_dimensions_that_are_normalised() -> None:
+    layer = layers.LayerNormalization(axis=[1, -1])
+    layer(SEQUENCES)
+    assert layer.gamma.shape == layer.beta.shape == SEQUENCES.shape[1:]
+    with pytest.raises(ValueError, match="unknown dimensions"):
+        layers.LayerNormalization()(keras.Input([4]))
+
+
+def test_settings_of_the_device_change_no_value() -> None:
+    table = layers.Embedding(6, 4)
+    indices = tf.constant([[1, 5]])
+    sorted_rows = table(indices, inputs_are_sorted=True)
+    np.testing.assert_array_equal(sorted_rows, table(indices))
+    ones = tf.ones([2])
+    kept = layers.Dropout(0.5, ref=False)(ones, training=False)
+    np.testing.assert_array_equal(kept, ones)
+
+
+@pytest.mark.parametrize("option", ["options", "options_bwd"])
+@pytest.mark.parametrize("layer", [layers.LSTM, v1_layers.PopnnGRU])
+def test_a_share_of_memory_below_nothing_is_refused(layer: Any, option: str) -> None:
+    layer(4, **{option: {"availableMemoryProportion": 0.1}})
+    with pytest.raises(tf.errors.InternalError, match="invalid_option"):
+        layer(4, **{option: {"availableMemoryProportion": -1.0}})
+
+
+def test_a_recurrent_layer_shows_its_weights() -> None:
+    layer = layers.LSTM(4)
+    layer(SEQUENCES)
+    shapes = (layer.kernel.shape, layer.recurrent_kernel.shape, layer.biases.shape)
+    assert shapes == ((3, 16), (4, 16), (16,))

@@ -11,6 +11,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
+from tensorflow.python.framework import function as tf_function  # noqa: E402
 
 v1 = tf.compat.v1
 DEVICE = "/device:IPU:0"
@@ -262,3 +263,13 @@ def test_assertions_in_a_final_graph_cost_it_nothing_more() -> None:
             session.run(result, {x: -1.0})
         assert len(result[0].graph.get_operations()) == num_operations
         assert result[0].graph.finalized
+
+
+def test_functions_of_tensorflow_1_are_called_in_programs() -> None:
+    @tf_function.Defun(tf.float32)
+    def doubled(x: Any) -> Any:
+        return 2.0 * x
+
+    result = compiled(lambda x: doubled(x), tf.constant(3.0))
+    with v1.Session() as session:
+        assert session.run(result) == [6.0]

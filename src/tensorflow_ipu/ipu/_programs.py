@@ -131,14 +131,24 @@ def with_called(operations: Iterable[Any]) -> Iterator[Any]:
         for attribute in op.node_def.attr.values():
             function = op.graph._functions.get(attribute.func.name)
             if function is not None:
-                yield from with_called(function.graph.get_operations())
+                yield from with_called(body_of(function))
 
 
 def operations_of(graph: Any) -> Iterator[Any]:
     """All operations of a graph and of the functions that it calls."""
     yield from graph.get_operations()
     for function in getattr(graph, "_functions", {}).values():
-        yield from function.graph.get_operations()
+        yield from body_of(function)
+
+
+def body_of(function: Any) -> Sequence[Any]:
+    """The operations of a function.
+
+    Functions as TensorFlow 1 has them keep no graph; inside TensorFlow there are a few
+    still, all of arithmetic.
+    """
+    graph = getattr(function, "graph", None)
+    return () if graph is None else graph.get_operations()
 
 
 class _Traces:

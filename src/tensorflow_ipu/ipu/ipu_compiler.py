@@ -84,7 +84,7 @@ def _as_tuple(outputs: Any) -> tuple[Any, ...]:
 def _operations_of_functions(graph: Any, known: set[str]) -> list[Any]:
     """Operations of the functions that were added to a graph."""
     added = [f for name, f in graph._functions.items() if name not in known]
-    return [op for function in added for op in function.graph.get_operations()]
+    return [op for function in added for op in _programs.body_of(function)]
 
 
 def _check_placement(added: Sequence[Any]) -> None:

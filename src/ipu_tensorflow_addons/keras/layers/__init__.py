@@ -1,24 +1,23 @@
 """Keras layers for the IPU; on the host they compute what the stock layers do."""
 
+from .assume_equal_across_replicas import AssumeEqualAcrossReplicas
 from .ctc import CTCInferenceLayer, CTCLoss, CTCPredictionsLayer
-from .dense import SerialDense
+from .dense import Dense, SerialDense
 from .dropout import Dropout
 from .effective_transformer import EffectiveTransformer
-from .embedding import Embedding
+from .embedding_lookup import Embedding
+from .f8_convert import ConvertFromF8, ConvertToF8
 from .ipu_layer import IPULayer
-from .marks import AssumeEqualAcrossReplicas, RecomputationCheckpoint
 from .normalization import (
+    GroupNorm,
     GroupNormalization,
+    InstanceNorm,
     InstanceNormalization,
+    LayerNorm,
     LayerNormalization,
 )
-from .recurrent import GRU, LSTM
-
-GroupNorm = GroupNormalization
-InstanceNorm = InstanceNormalization
-LayerNorm = LayerNormalization
-PopnnGRU = GRU
-PopnnLSTM = LSTM
+from .recomputation import RecomputationCheckpoint
+from .rnn import GRU, LSTM, PopnnGRU, PopnnLSTM
 
 __all__ = [
     "GRU",
@@ -27,6 +26,9 @@ __all__ = [
     "CTCInferenceLayer",
     "CTCLoss",
     "CTCPredictionsLayer",
+    "ConvertFromF8",
+    "ConvertToF8",
+    "Dense",
     "Dropout",
     "EffectiveTransformer",
     "Embedding",

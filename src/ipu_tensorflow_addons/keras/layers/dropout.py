@@ -14,7 +14,8 @@ from .ipu_layer import IPULayer
 class Dropout(IPULayer):
     """Zeros a part of its inputs in training, and scales the rest up.
 
-    `seed` is two int32 numbers; without it every call draws anew.
+    `seed` is two int32 numbers; without it every call draws anew. `ref` chose between
+    two ways to store what is kept and changes no value.
     """
 
     def __init__(
@@ -24,9 +25,10 @@ class Dropout(IPULayer):
         seed: Any = None,
         **kwargs: Any,
     ) -> None:
+        kwargs.pop("ref", None)
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
-            raise ValueError(f"The rate must be in the range [0, 1), but it is {rate}.")
+            raise ValueError(f"The rate must be in the range [0, 1), but was {rate}.")
         self.rate = rate
         self.noise_shape = noise_shape
         self.seed = seed

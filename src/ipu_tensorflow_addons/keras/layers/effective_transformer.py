@@ -103,9 +103,10 @@ class EffectiveTransformer(IPULayer):
         _check_count(inputs)
         tensors = [tf.convert_to_tensor(tensor) for tensor in inputs]
         _check(*tensors[:4])
+        self._check_mask(*tensors[4:], num_sequences=tensors[0].shape[0])
         context = self._context(*tensors[:4])
         if len(tensors) > 4:
-            context *= self._checked_mask(tensors[4], context)
+            context *= tf.cast(tensors[4], context.dtype)[:, :, tf.newaxis, tf.newaxis]
         if self._attention_dropout is not None:
             context = self._attention_dropout(context, training=training)
         context = tf.transpose(context, [0, 2, 1, 3])
@@ -139,15 +140,15 @@ class EffectiveTransformer(IPULayer):
         split = tf.reshape(embedded * used[:, :, tf.newaxis], shape)
         return tf.transpose(split, [0, 2, 1, 3])
 
-    def _checked_mask(self, mask: Tensor, context: Tensor) -> Tensor:
-        """The mask of the heads, as factors of the context."""
-        expected = [context.shape[0], self.num_attention_heads]
-        if not mask.shape.is_compatible_with(expected):
-            raise ValueError(
-                "q_mask must have shape [num_sequences, num_attention_heads], which is "
-                f"{expected}, but it has shape {mask.shape}."
-            )
-        return tf.cast(mask, context.dtype)[:, :, tf.newaxis, tf.newaxis]
+    def _check_mask(self, *masks: Tensor, num_sequences: int | None) -> None:
+        """Refuse a mask that is not one of the heads."""
+        expected = [num_sequences, self.num_attention_heads]
+        for mask in masks:
+            if not mask.shape.is_compatible_with(expected):
+                raise ValueError(
+                    "q_mask must have shape [num_sequences, num_attention_heads], "
+                    f"which is {expected}, but it has shape {mask.shape}."
+                )
 
     def get_config(self) -> dict[str, Any]:
         activation = keras.activations.serialize

@@ -54,11 +54,18 @@ class GroupNormalization(IPULayer):
     def build(self, input_shape: Any) -> None:
         channels = input_shape[self._checked_axis(len(input_shape))]
         self._check_groups(channels)
-        if self.scale:
-            self.gamma = self._vector("gamma", channels, self.gamma_initializer)
-        if self.center:
-            self.beta = self._vector("beta", channels, self.beta_initializer)
+        self._build_weights([channels])
         super().build(input_shape)
+
+    def _build_weights(self, shape: list[int]) -> None:
+        if self.scale:
+            self.gamma = self.add_weight(
+                name="gamma", shape=shape, initializer=self.gamma_initializer
+            )
+        if self.center:
+            self.beta = self.add_weight(
+                name="beta", shape=shape, initializer=self.beta_initializer
+            )
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         """The inputs, normalised: the same in training and after."""
@@ -81,13 +88,10 @@ class GroupNormalization(IPULayer):
         )
         return tf.ensure_shape(tf.reshape(outputs, tf.shape(inputs)), inputs.shape)
 
-    def _vector(self, name: str, channels: int, initializer: Any) -> Any:
-        return self.add_weight(name=name, shape=[channels], initializer=initializer)
-
     def _or_constant(self, weight: Any, value: float, channels: int, dtype: Any) -> Any:
         if weight is None:
             return tf.fill([channels], tf.cast(value, dtype))
-        return tf.cast(weight, dtype)
+        return tf.reshape(tf.cast(weight, dtype), [channels])
 
     def _checked_axis(self, rank: int) -> int:
         axis = self.channels_axis % rank if -rank <= self.channels_axis < rank else None
@@ -152,12 +156,13 @@ class LayerNormalization(GroupNormalization):
 
     def build(self, input_shape: Any) -> None:
         sizes = [input_shape[axis] for axis in self._axes(len(input_shape))]
-        if None in sizes:
+        if None in list(input_shape):
             raise ValueError(
                 f"Input shape {input_shape} has unknown dimensions - all dimensions"
                 " need to be fully specified."
             )
-        super().build([None, math.prod(sizes)])
+        self._build_weights(sizes)
+        self.built = True
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         """The inputs, normalised: the same in training and after."""
@@ -183,3 +188,8 @@ class LayerNormalization(GroupNormalization):
 
     def get_config(self) -> dict[str, Any]:
         return self._config("axis")
+
+
+GroupNorm = GroupNormalization
+InstanceNorm = InstanceNormalization
+LayerNorm = LayerNormalization

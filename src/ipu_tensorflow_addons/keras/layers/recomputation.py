@@ -1,10 +1,10 @@
-"""Layers that change no value, but say something of it to the compiler."""
+"""Layers that say what is kept where activations are computed again."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.ipu.ops import cross_replica_ops, pipelining_ops
+from tensorflow.python.ipu.ops import pipelining_ops
 
 from .ipu_layer import IPULayer
 
@@ -16,19 +16,3 @@ class RecomputationCheckpoint(IPULayer):
         """The inputs, marked."""
         del kwargs
         return pipelining_ops.recomputation_checkpoint(inputs, name=self.name)
-
-
-class AssumeEqualAcrossReplicas(IPULayer):
-    """What passes it has one value in all replicas."""
-
-    def __init__(self, inplace: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.inplace = inplace
-
-    def call(self, inputs: Any, **kwargs: Any) -> Any:
-        """The inputs, marked."""
-        del kwargs
-        return cross_replica_ops.assume_equal_across_replicas(inputs, self.inplace)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "inplace": self.inplace}

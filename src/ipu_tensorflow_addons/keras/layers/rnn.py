@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow import keras
 
+from ..._options import check_options
 from .ipu_layer import check_unsupported
 
 # Arguments of Keras -> the only value that the device takes.
@@ -32,14 +33,35 @@ _TUNING = (
 )
 
 
-class LSTM(keras.layers.LSTM):
+class _Weights:
+    """The weights of a layer's cell, as its own."""
+
+    cell: Any
+
+    @property
+    def kernel(self) -> Any:
+        """What inputs are multiplied with."""
+        return self.cell.kernel
+
+    @property
+    def recurrent_kernel(self) -> Any:
+        """What the state is multiplied with."""
+        return self.cell.recurrent_kernel
+
+    @property
+    def biases(self) -> Any:
+        """What is added to the products."""
+        return self.cell.bias
+
+
+class LSTM(keras.layers.LSTM, _Weights):
     """Long short-term memory; `seed` is that of the weights."""
 
     def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(units, *args, **_arguments("LSTM", kwargs))
 
 
-class GRU(keras.layers.GRU):
+class GRU(keras.layers.GRU, _Weights):
     """Gated recurrent unit; the reset gate comes before the product by default."""
 
     def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
@@ -50,6 +72,7 @@ class GRU(keras.layers.GRU):
 def _arguments(layer: str, given: dict[str, Any]) -> dict[str, Any]:
     """What Keras is given, once everything is checked."""
     check_unsupported(layer, given, _UNSUPPORTED)
+    check_options(given.get("options"), given.get("options_bwd"))
     if not given.get("use_bias", True):
         raise NotImplementedError(
             f"IPU custom {layer} layer does not support use_bias = False."
@@ -61,3 +84,7 @@ def _arguments(layer: str, given: dict[str, Any]) -> dict[str, Any]:
         kept.setdefault("kernel_initializer", initializers.GlorotUniform(seed))
         kept.setdefault("recurrent_initializer", initializers.Orthogonal(seed=seed))
     return kept
+
+
+PopnnGRU = GRU
+PopnnLSTM = LSTM

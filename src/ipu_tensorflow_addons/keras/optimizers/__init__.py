@@ -1,9 +1,9 @@
 """Keras optimisers whose state may have another type than the variables."""
 
-from .adam import AdamIpuOptimizer
-from .ipu_optimizer import IpuOptimizerBase
-from .lamb import LAMBIpuOptimizer
-from .sgd import SGDIpuOptimizer
+from .adam_optimizer import AdamIpuOptimizer
+from .ipu_optimizer_base import IpuOptimizerBase
+from .lamb_optimizer import LAMBIpuOptimizer
+from .sgd_optimizer import SGDIpuOptimizer
 
 __all__ = [
     "AdamIpuOptimizer",

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .ipu_optimizer import IpuOptimizerBase, next_moments, type_name
+from .ipu_optimizer_base import IpuOptimizerBase, next_moments, type_name
 
 
 class LAMBIpuOptimizer(IpuOptimizerBase):

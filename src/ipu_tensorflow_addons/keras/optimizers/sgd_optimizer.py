@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .ipu_optimizer import LEGACY, IpuOptimizerBase, type_name
+from .ipu_optimizer_base import LEGACY, IpuOptimizerBase, type_name
 
 
 class SGDIpuOptimizer(LEGACY.SGD, IpuOptimizerBase):

@@ -1,6 +1,6 @@
 """Recurrent layers for graphs of TensorFlow 1, time first."""
 
-from .recurrent import (
+from .rnn_ops import (
     PopnnAUGRU,
     PopnnDynamicGRU,
     PopnnDynamicLSTM,

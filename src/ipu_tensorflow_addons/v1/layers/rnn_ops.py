@@ -12,6 +12,8 @@ import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
 from tensorflow.python import ipu  # noqa: F401  makes the program one for the IPU
 
+from ..._options import check_options
+
 v1 = tf.compat.v1
 LSTMStateTuple = v1.nn.rnn_cell.LSTMStateTuple
 
@@ -43,7 +45,7 @@ class _Recurrent(_Layer):
         for chosen in (dtype, partials_dtype):
             if tf.as_dtype(chosen) not in (tf.float16, tf.float32):
                 raise ValueError(f"Only support float16, float32, provided {chosen}")
-        del options, options_bwd  # they tune the device
+        check_options(options, options_bwd)  # they only tune the device
         self.num_units = num_units
         self._weights_initializer = weights_initializer
         self._seed = seed
