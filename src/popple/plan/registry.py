@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 
 from popple.errors import PlanError, suggest
@@ -65,6 +66,7 @@ def get_rule(kind: str) -> Rule:
     return rule
 
 
+@cache
 def describe_rule(kind: str) -> str:
     """How ops of one kind are planned: the sentence its rule begins with."""
     return (inspect.getdoc(get_rule(kind)) or "").partition("\n")[0]

@@ -40,6 +40,8 @@ class StepRecord:
 def record_steps_by_op(simulation: Simulation) -> Mapping[str, list[StepRecord]]:
     """The leaf steps of every op in their order, those of one name added up."""
     found: dict[str, dict[str, StepRecord]] = {}
+    # Steps that do the same share their time, and so the words about it.
+    texts: dict[int, str] = {}
     for row, leaf, count in zip(
         simulation.steps,
         simulation.timing.leaf_times,
@@ -48,16 +50,14 @@ def record_steps_by_op(simulation: Simulation) -> Mapping[str, list[StepRecord]]
     ):
         if leaf is None or not count or isinstance(row.step, Control):
             continue
-        record = _record(row.step, leaf, count)
+        if (text := texts.get(id(leaf))) is None:
+            text = texts[id(leaf)] = _describe(row.step, leaf)
+        name = label_of(row.step).removeprefix(f"{row.step.op}/")
+        record = StepRecord(name, text, leaf.cost.cycles * count)
         known = found.setdefault(row.step.op, {})
         earlier = known.get(record.name)
         known[record.name] = earlier + record if earlier else record
     return {op: list(steps.values()) for op, steps in found.items()}
-
-
-def _record(step: Leaf, leaf: LeafTime, count: int) -> StepRecord:
-    name = label_of(step).removeprefix(f"{step.op}/")
-    return StepRecord(name, _describe(step, leaf), leaf.cost.cycles * count)
 
 
 def _describe(step: Leaf, leaf: LeafTime) -> str:

@@ -153,11 +153,12 @@ def _memory_lines(explanation: Explanation) -> Iterator[str]:
     each = explanation.operation
     if not each.memory_bytes:
         return
+    sharing = ", never all at once" if len(explanation.parts) > 1 else ""
     yield "Memory on all tiles"
     yield from _aligned(
         {
             "results": render_bytes(explanation.result_bytes),
-            "temporaries": render_bytes(each.temporary_bytes),
+            "temporaries": render_bytes(each.temporary_bytes) + sharing,
         }
     )
 
