@@ -5,14 +5,14 @@
 DIR holds tables of the names and columns of tests/calibration/data, which is the
 default. Each row becomes a torch module that is captured, planned and simulated. Prints
 name, published, modelled, error; then the sizes of the errors by quantity, chip and
-group. Rows that cannot be expressed are printed with the reason.
+group. Rows that cannot be expressed are printed with the reason. After an improvement,
+`--fast --record tests/calibration/data/summary.toml` keeps it.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,9 +25,13 @@ from benchmarks.calibration.compiler import compiler_rows  # noqa: E402
 from benchmarks.calibration.kernels import kernel_rows  # noqa: E402
 from benchmarks.calibration.memory import memory_rows  # noqa: E402
 from benchmarks.calibration.models import model_rows  # noqa: E402
+from benchmarks.calibration.record import FAST, write_record  # noqa: E402
 from benchmarks.calibration.rows import (  # noqa: E402
+    Key,
     Result,
     Rows,
+    Summary,
+    choose,
     render_summaries,
     render_table,
     summarise,
@@ -50,19 +54,22 @@ def main() -> None:
     arguments = _arguments()
     names = [arguments.set] if arguments.set else list(SETS)
     everything: list[Result] = []
+    summaries: dict[str, Mapping[Key, Summary]] = {}
     for name in names:
         start = time.perf_counter()
-        found = _chosen(SETS[name](arguments.facts), arguments.only)
+        only = FAST[name] if arguments.fast else arguments.only
+        found = choose(SETS[name](arguments.facts), only)
         results = model_all(found, arguments.jobs)
         everything += results
+        summaries[name] = summarise(results)
         print(f"== {name}: {len(results)} rows", flush=True)
-        for line in render_table(results):
-            print(line)
-        for line in render_summaries(summarise(results)):
+        for line in [*render_table(results), *render_summaries(summaries[name])]:
             print(line)
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
     if arguments.csv:
         write_csv(everything, arguments.csv)
+    if arguments.record:
+        write_record(summaries, arguments.record)
 
 
 def model_all(rows: Iterable[Rows], num_jobs: int = 1) -> list[Result]:
@@ -87,17 +94,14 @@ class _Numbered:
         return _Numbered.rows[number].results()
 
 
-def _chosen(found: Iterable[Rows], only: str) -> list[Rows]:
-    pattern = re.compile(only)
-    return [each for each in found if pattern.search(each.rows[0].name)]
-
-
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--facts", type=Path, default=FACTS)
     parser.add_argument("--set", choices=sorted(SETS))
     parser.add_argument("--only", default="", help="regular expression on names")
     parser.add_argument("--csv", type=Path, help="write the results as a table")
+    parser.add_argument("--fast", action="store_true", help="the rows of the tests")
+    parser.add_argument("--record", type=Path, help="keep the summaries")
     parser.add_argument("--jobs", type=int, default=1)
     return parser.parse_args()
 

@@ -43,6 +43,8 @@ class Form:
 class Product(nn.Module):
     """A linear layer, its product in FP8 if asked for."""
 
+    weight: Tensor
+
     def __init__(self, inputs: int, outputs: int, form: Form) -> None:
         super().__init__()
         self.has_fp8 = form.has_fp8
@@ -72,12 +74,13 @@ class Layer(nn.Module):
         self.project = Product(size, size, form)
         self.up = Product(size, 4 * size, form)
         self.down = Product(4 * size, size, form)
-        self.norms = nn.ModuleList([nn.LayerNorm(size), nn.LayerNorm(size)])
+        self.middle = nn.LayerNorm(size)
+        self.last = nn.LayerNorm(size)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """The next hidden states."""
-        x = self._norm(0, x + self._drop(self.project(self._attend(x, mask))))
-        return self._norm(1, x + self._drop(self.down(self._gelu(self.up(x)))))
+        x = self._norm(self.middle, x + self._drop(self.project(self._attend(x, mask))))
+        return self._norm(self.last, x + self._drop(self.down(self._gelu(self.up(x)))))
 
     def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
         batch, length, size = x.shape
@@ -88,8 +91,7 @@ class Layer(nn.Module):
         mixed = self._drop(scores.softmax(-1)) @ v
         return mixed.transpose(1, 2).reshape(x.shape)
 
-    def _norm(self, index: int, x: Tensor) -> Tensor:
-        norm = self.norms[index]
+    def _norm(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
         if not self.form.has_float_norms:
             return norm(x)
         scale, shift = norm.weight.float(), norm.bias.float()

@@ -56,6 +56,8 @@ class Passes(nn.Module):
     The gradient of the result is of the shape `result`, by default that of the result.
     """
 
+    gradient: Tensor
+
     def __init__(
         self,
         operation: Operation,

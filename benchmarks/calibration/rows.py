@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -100,6 +101,12 @@ def read_csv(path: Path) -> list[dict[str, str]]:
     """The rows of a table with a heading."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def choose(found: Iterable[Rows], only: str) -> list[Rows]:
+    """The rows whose name the regular expression finds."""
+    pattern = re.compile(only)
+    return [each for each in found if pattern.search(each.rows[0].name)]
 
 
 def summarise(results: Iterable[Result]) -> dict[Key, Summary]:

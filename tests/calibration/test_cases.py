@@ -1,0 +1,90 @@
+"""What is counted of the programs that stand for benchmarks and models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.calibration.compiler import TOOLS
+from benchmarks.calibration.kernels import kernel_rows
+from benchmarks.calibration.models import model_rows
+from benchmarks.calibration.params import Params
+from benchmarks.calibration.price import Case, Price, price
+from benchmarks.calibration.published import published_rows
+from benchmarks.calibration.rows import NotExpressed
+from benchmarks.calibration.vertices import vertex_cycles
+
+DATA = Path(__file__).parent / "data"
+
+
+def priced(tool: str, text: str, chip: str = "gc200") -> tuple[Case, Price]:
+    case = TOOLS[tool](Params(text))
+    return case, price(case, chip)
+
+
+def kinds(tool: str, text: str) -> list[str]:
+    return [op.kind for op in priced(tool, text)[1].modelled.graph.ops]
+
+
+def test_a_layer_runs_three_products_and_an_update() -> None:
+    _, found = priced("fc", "--input-size 64 --output-size 32 --batch-size 16 --bias 0")
+    costs = found.modelled.simulation.cost_by_op
+    ops = found.modelled.graph.ops
+    counted = [op for op in ops if op.kind == "matmul" or op.name == "weights.update"]
+    assert len(counted) == 4
+    assert found.cycles == sum(costs[op.name].cycles for op in counted)
+
+
+def test_a_convolution_has_both_gradients() -> None:
+    text = "--field {8,8} --kernel-size 3 --padding 1 --input-channels 16"
+    found = kinds("conv", f"{text} --output-channels 16 --bias 0")
+    assert {"conv", "conv_input_grad", "conv_weight_grad"} <= set(found)
+
+
+def test_a_product_is_added_in_place() -> None:
+    assert kinds("gemm", "--m 8 --k 16 --n 32")[:2] == ["matmul", "add"]
+
+
+def test_padding_on_one_side() -> None:
+    text = "--field {8,8} --kernel-size 3 --padding-lower 1 --stride 2 --bias 0"
+    case = TOOLS["conv"](Params(f"{text} --input-channels 4 --output-channels 4"))
+    # (8 + 1 - 3) // 2 + 1 = 4 positions.
+    assert case.module.get_buffer("gradient").shape[-2:] == (4, 4)
+
+
+def test_fewer_tiles_take_more_cycles() -> None:
+    text = "--shape=64,1024 --dims=0 --type=half --operation=ADD"
+    all_tiles, few = (
+        priced("reduction", text),
+        priced("reduction", f"{text} --tiles-per-ipu=16"),
+    )
+    assert few[1].cycles > all_tiles[1].cycles
+
+
+def test_an_octave_without_low_inputs_has_two_convolutions() -> None:
+    text = "--field {8,8} --input-channels 4 --output-channels 8"
+    found = kinds("oct_conv", f"{text} --alpha-in 0 --alpha-out 0.25")
+    assert found.count("conv") == 2
+
+
+def test_an_op_without_a_rule_is_refused() -> None:
+    with pytest.raises(NotExpressed, match="no rule plans"):
+        priced("cholesky", "batch 1 dim 16 block 16 lower true type float")
+
+
+def test_a_bias_is_refused() -> None:
+    with pytest.raises(NotExpressed, match="bias"):
+        priced("fc", "--input-size 64 --output-size 32")
+
+
+def test_more_elements_take_the_vertex_longer() -> None:
+    # Four cycles for each element, six workers side by side.
+    assert vertex_cycles(256) - vertex_cycles(128) == pytest.approx(512, rel=0.05)
+
+
+def test_every_published_row_is_in_a_set() -> None:
+    kinds_found = {each.kind for each in published_rows(DATA)}
+    assert kinds_found == {"kernels", "models", "memory", "other"}
+    assert len(list(kernel_rows(DATA))) > 50
+    assert len(list(model_rows(DATA))) > 50
