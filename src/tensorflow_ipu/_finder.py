@@ -46,6 +46,8 @@ ALIASES = {
     "tensorflow.keras.ipu": "keras.ipu",
     "tensorflow.python.ipu.horovod": "tensorflow.python.ipu.distributed",
     "tensorflow.python.ipu.keras": "keras.ipu",
+    "tensorflow.python.ipu.ops.rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",
+    "tensorflow.python.ipu.rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",
     "tensorflow.python.keras.datasets": "tf_keras.src.datasets",
     "tf_keras.legacy_tf_layers": "tf_keras.src.legacy_tf_layers",
 }

@@ -317,3 +317,12 @@ def test_a_recurrent_layer_shows_its_weights() -> None:
     layer(SEQUENCES)
     shapes = (layer.kernel.shape, layer.recurrent_kernel.shape, layer.biases.shape)
     assert shapes == ((3, 16), (4, 16), (16,))
+
+
+def test_recurrent_layers_are_where_older_releases_had_them() -> None:
+    from tensorflow.python import ipu
+    from tensorflow.python.ipu import rnn_ops
+    from tensorflow.python.ipu.ops import rnn_ops as rnn_ops_of_ops
+
+    assert ipu.rnn_ops is rnn_ops is rnn_ops_of_ops
+    assert rnn_ops.PopnnLSTM is v1_layers.PopnnLSTM

@@ -79,6 +79,7 @@ _HOMES = {
     "popfloat_cast_to_gfloat": ".ops.experimental.popfloat_cast_to_gfloat",
     "horovod": ".distributed",
     "keras": "keras.ipu",
+    "rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",
 }
 
 
