@@ -225,6 +225,12 @@ def test_serialised_batches_in_pipelines(replicas: int) -> None:
     found.assert_equal(by_hand(momentum, 6, replicas))
 
 
+def test_a_stage_may_be_on_no_ipu_in_particular() -> None:
+    configure(1)
+    found = pipelined(momentum, 4, device_mapping=[-1, 0])
+    found.assert_equal(by_hand(momentum, 4))
+
+
 @pytest.mark.parametrize("count", [1, 8])
 def test_lengths_of_pipelines(count: int) -> None:
     configure(2)

@@ -115,10 +115,11 @@ def _accept_channels_first_in_functions() -> None:
 
 def _complete_kernels() -> None:
     # The device has them in every layout and precision.
-    from . import _batch_norms, _kernels
+    from . import _batch_norms, _kernels, _labels
 
     _kernels.complete(gen_nn_ops)
     _batch_norms.complete(gen_nn_ops)
+    _labels.complete(gen_nn_ops)
 
 
 def _place_softly_in_sessions() -> None:

@@ -2,10 +2,10 @@
 
 A facade marks the ops it builds for one op of the IPU with the attribute `REGION`,
 whose value is `kind` and a number that no other region has: "gelu:7". The kinds are
-ops of the Graph, and three more: `exchange`, whatever replicas send each other;
-`accumulate`, a sum over micro-batches, which the passes of `place` write; and
-`nothing`, which the machine has no part in. What follows in braces are attributes of
-the op: 'layer_norm:8 {"num_statistics": 64}'.
+ops of the Graph, and four more: `exchange`, whatever replicas send each other;
+`accumulate`, a sum over micro-batches, which the passes of `place` write; `same`, which
+changes a tensor for mistakes only; and `nothing`, which the machine has no part in.
+What follows in braces are attributes of the op: 'layer_norm:8 {"num_statistics": 64}'.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ REGION = "_popple_region"
 NOTHING = "nothing"
 EXCHANGE = "exchange"
 ACCUMULATE = "accumulate"
+SAME = "same"
 
 
 def walk_region(
@@ -41,7 +42,7 @@ def walk_region(
     if kind == NOTHING:
         found.update((id(tensor), None) for op in ops for tensor in op.outputs)
         return
-    is_special = kind in (EXCHANGE, ACCUMULATE)
+    is_special = kind in (EXCHANGE, ACCUMULATE, SAME)
     results = ops[-1].outputs if is_special else _leaving(ops)
     if not is_special and get_op(kind).num_outputs not in (None, len(results)):
         # Something inside is read from outside: no single op gives that.
@@ -50,7 +51,7 @@ def walk_region(
         return
     context = _context(walker, ops, found, around)
     types = [_type_of(context, tensor) for tensor in results]
-    if kind == ACCUMULATE:
+    if kind in (ACCUMULATE, SAME):
         made: Sequence[Known] = [_find_of_type(context, types[0])]
     elif kind == EXCHANGE:
         made = [_exchange(context, types[0], walker.replicas)]

@@ -11,6 +11,7 @@ from popple.engine.tensorflow.regions import (
     ACCUMULATE,
     EXCHANGE,
     NOTHING,
+    SAME,
     region,
     weight_update,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "ACCUMULATE",
     "EXCHANGE",
     "NOTHING",
+    "SAME",
     "Program",
     "Trace",
     "all_gather",

@@ -22,6 +22,7 @@ __all__ = [
     "EXCHANGE",
     "NOTHING",
     "REGION",
+    "SAME",
     "region",
     "weight_update",
 ]
@@ -31,6 +32,7 @@ ACCUMULATION = "_ipu_accumulation"
 EXCHANGE = "exchange"
 ACCUMULATE = "accumulate"
 NOTHING = "nothing"
+SAME = "same"
 
 _ATTR_VALUE: Any = attr_value_pb2
 
@@ -40,7 +42,8 @@ def region(kind: str, **attrs: Any) -> Iterator[None]:
     """Operations built inside stand for one of this kind, an op of the cost model.
 
     Besides those there are EXCHANGE, what replicas send each other; ACCUMULATE, a sum
-    over batches; and NOTHING, what the machine has no part in.
+    over batches; SAME, what leaves a tensor as it is but for mistakes; and NOTHING,
+    what the machine has no part in.
     """
     if tf.executing_eagerly():
         yield

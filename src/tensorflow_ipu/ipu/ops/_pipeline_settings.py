@@ -20,6 +20,9 @@ from .op_util import check_offload
 _LOG = logging.getLogger("tensorflow")
 _SUM = GradientAccumulationReductionMethod.SUM
 
+ALL_DEVICES = -1
+"""In a device mapping: the stage is on no IPU in particular."""
+
 
 class PipelineStageOptions:
     """Options for convolutions, matrix products and slices in one stage.

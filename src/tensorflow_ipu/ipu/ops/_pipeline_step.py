@@ -24,7 +24,7 @@ from ..loops import _body_arguments
 from ._accumulation import accumulator_dtype
 from ._iterations import counting
 from ._optimizer_function import OptimizerFunctionOutput, is_optimizer_v2
-from ._pipeline_settings import Settings
+from ._pipeline_settings import ALL_DEVICES, Settings
 from ._tensors import Dtype, Tensor, as_list, flat_list
 from ._traced import Traced
 
@@ -277,7 +277,8 @@ def run_stages(settings: Settings, inputs: list[Any]) -> Any:
 def _run_stage(stage: Any, device: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """One stage; functions side by side get the same inputs."""
     if not isinstance(stage, list):
-        with scopes.ipu_shard(device):
+        anywhere = contextlib.nullcontext()
+        with anywhere if device == ALL_DEVICES else scopes.ipu_shard(device):
             return _as_tensors(stage(*args, **kwargs))
     if not isinstance(device, list):
         raise ValueError(

@@ -19,7 +19,12 @@ from ..gradient_accumulation import GradientAccumulationReductionMethod
 from ._accumulation import Scale, contribution, scaled, scales
 from ._optimizer_function import OptimizerFunctionOutput
 from ._pipeline_schedules import PipelineSchedule, RecomputationMode, overlap_length
-from ._pipeline_settings import PipelineStageOptions, Settings, settings_of
+from ._pipeline_settings import (
+    ALL_DEVICES,
+    PipelineStageOptions,
+    Settings,
+    settings_of,
+)
 from ._pipeline_step import Step, Summed, graph_attributes
 from ._tensors import Tensor, as_list, flat_list
 
@@ -33,6 +38,7 @@ __all__ = [
 ]
 
 _to_flat_list = flat_list
+_ALL_DEVICES = ALL_DEVICES
 
 _ONCE: tuple[Scale, Scale] = (None, None)
 
