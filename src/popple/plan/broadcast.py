@@ -7,7 +7,7 @@ the tiles that hold the rows, then one element-wise pass runs in place.
 from __future__ import annotations
 
 from popple.graph import DType, TensorType
-from popple.plan.builder import PlanBuilder
+from popple.plan.builder import ORDERED_PIECE_BYTES, PlanBuilder
 from popple.plan.codelets.elementwise import (
     BINARY,
     binary_cycles,
@@ -115,5 +115,8 @@ def add_multicast(
     size = dtype.num_bytes
     spans = elements_by_tile(mapping, tensor)
     needs = spans.map(lambda n: size * num_distinct(tensor.shape, kept, n))
-    builder.move(f"{name}/multicast", source.bytes_by_tile, needs, 4 * size)
+    # Neighbours that lie on one tile come in one message.
+    held = source.bytes_by_tile
+    run = min(ceil_div(held.total, max(1, held.num_nonzero)), ORDERED_PIECE_BYTES)
+    builder.move(f"{name}/multicast", held, needs, max(4 * size, run))
     return needs
