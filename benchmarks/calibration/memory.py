@@ -1,4 +1,4 @@
-"""Memory: what fits into a chip and what does not.
+"""Memory: what fits into a chip and what does not, and what layers take.
 
 A throughput that was measured on a single chip says that the model fits; a row may also
 say that it does not.
@@ -10,21 +10,31 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from benchmarks.calibration.footprints import footprint_rows, model_bytes
 from benchmarks.calibration.models import bert_fits
-from benchmarks.calibration.published import Published, published_rows
+from benchmarks.calibration.published import MEMORY, Published, published_rows
 from benchmarks.calibration.rows import FITS, Row, Rows
 
 _NO = "no"
 
 
 def memory_rows(facts: Path) -> Iterator[Rows]:
-    """Models on a single chip."""
+    """Models on a single chip, then the layers of some of them."""
     for each in published_rows(facts):
         if "single IPU" in f"{each.workload} {each.config}":
             fits = float(not each.value_text.startswith(_NO))
             row = Row(each.name, "BERT on one chip", each.chip, FITS, fits)
-            yield Rows((row,), partial(_figures, each))
+            yield Rows((row,), partial(_fits, each))
+        elif each.kind == MEMORY and each.value_text.isdigit():
+            row = Row(each.name, "models", each.chip, "model bytes", each.value)
+            yield Rows((row,), partial(_model_bytes, each))
+    yield from footprint_rows(facts)
 
 
-def _figures(row: Published) -> dict[str, float]:
+def _fits(row: Published) -> dict[str, float]:
     return {FITS: float(bert_fits(row))}
+
+
+def _model_bytes(row: Published) -> dict[str, float]:
+    config = f"{row.workload} {row.config}"
+    return {"model bytes": model_bytes(config, row.metric)}

@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
+from benchmarks.calibration.bert import Bert, Form, Shape, with_dtype
 from benchmarks.calibration.compiler import TOOLS
+from benchmarks.calibration.footprints import layer_sizes
 from benchmarks.calibration.kernels import kernel_rows
 from benchmarks.calibration.models import model_rows
 from benchmarks.calibration.params import Params
 from benchmarks.calibration.price import Case, Price, price
 from benchmarks.calibration.published import published_rows
 from benchmarks.calibration.rows import NotExpressed
+from benchmarks.calibration.runs import Run, model_run
 from benchmarks.calibration.vertices import vertex_cycles
 
 DATA = Path(__file__).parent / "data"
@@ -81,6 +85,16 @@ def test_a_bias_is_refused() -> None:
 def test_more_elements_take_the_vertex_longer() -> None:
     # Four cycles for each element, six workers side by side.
     assert vertex_cycles(256) - vertex_cycles(128) == pytest.approx(512, rel=0.05)
+
+
+def test_equal_layers_have_equal_footprints() -> None:
+    ids = torch.zeros(1, 16, dtype=torch.int32)
+    bert = with_dtype(Bert(Shape(3, 64, 2, 16, 100), Form()), torch.float16)
+    found = layer_sizes(model_run(Run(bert, (ids, ids, ids.float())), "gc200"))
+    assert list(found) == [0, 1, 2]
+    assert found[1]["vertex_code_B"] == found[2]["vertex_code_B"] > 0
+    # Twelve matrices of 64 x 64 half numbers, and more for the states.
+    assert found[1]["variables_B"] > 12 * 64 * 64 * 2
 
 
 def test_every_published_row_is_in_a_set() -> None:
