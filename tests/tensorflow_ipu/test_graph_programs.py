@@ -273,3 +273,16 @@ def test_functions_of_tensorflow_1_are_called_in_programs() -> None:
     result = compiled(lambda x: doubled(x), tf.constant(3.0))
     with v1.Session() as session:
         assert session.run(result) == [6.0]
+
+
+def test_a_variable_that_is_returned_is_what_it_was_before() -> None:
+    def net() -> Any:
+        weight = v1.get_variable("w", initializer=3.0)
+        with tf.control_dependencies([weight * 2.0]):
+            update = weight.assign_add(1.0)
+        return weight, update.op
+
+    result = compiled(net)
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        assert [session.run(result) for _ in range(3)] == [[3.0], [4.0], [5.0]]

@@ -21,15 +21,21 @@ _PASSING_ON = frozenset({"Enter", "Identity", "Switch"})
 
 
 @contextlib.contextmanager
-def reads_first() -> Iterator[None]:
-    """Order what is built inside into the graph being built."""
+def reads_first() -> Iterator[list[Any]]:
+    """Order what is built inside into the graph being built.
+
+    Gives a list for operations that are to come before all others, wherever they are
+    built.
+    """
     graph: Any = ops.get_default_graph()
+    first: list[Any] = []
     if tf.executing_eagerly() or graph._add_control_dependencies:
-        yield
+        yield first
         return
     num_before = graph.num_operations()
-    yield
-    _order(graph.get_operations()[num_before:])
+    yield first
+    rest = [op for op in graph.get_operations()[num_before:] if op not in first]
+    _order([*first, *rest])
 
 
 def _order(operations: list[Any]) -> None:

@@ -53,13 +53,28 @@ def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     num_before = graph.num_operations()
     scope.set_use_resource(True)
     try:
-        with reads_first():
+        with reads_first() as first:
             outputs = computation(*given)
+            _check_no_estimator_spec(outputs)
+            outputs = tf.nest.map_structure(_read(first), outputs)
     finally:
         scope.set_use_resource(use_resource)
-    _check_no_estimator_spec(outputs)
     added = graph.get_operations()[num_before:]
     return _outputs(outputs, _outside.without_results(added))
+
+
+def _read(first: list[Any]) -> Callable[[Any], Any]:
+    """Makes a tensor of a variable: what it was before the program changed it."""
+
+    def read(output: Any) -> Any:
+        if not isinstance(output, tf.Variable):
+            return output
+        value: Any = tf.convert_to_tensor(output)
+        if not tf.executing_eagerly():
+            first.append(value.op)
+        return value
+
+    return read
 
 
 def _outputs(outputs: Any, acts: Sequence[Any]) -> Any:
