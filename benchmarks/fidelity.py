@@ -15,8 +15,11 @@ import argparse
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 # This folder has a script with the facade's name: look beside it instead.
 sys.path[0] = str(Path(__file__).parents[1])
@@ -75,23 +78,33 @@ def main() -> None:
 def model_all(rows: Iterable[Rows], num_jobs: int = 1) -> list[Result]:
     """Results of all rows in their order, by several processes if asked for."""
     found = list(rows)
-    if num_jobs == 1:
-        return [result for each in found for result in each.results()]
-    with multiprocessing.get_context("fork").Pool(num_jobs) as pool:
-        parts = pool.map(_Numbered(found), range(len(found)), chunksize=1)
-    return [result for part in parts for result in part]
+    parts = _model_in_parts(found, num_jobs) if num_jobs > 1 else [_model(found)]
+    # Each process has every so-many-th row.
+    by_row = zip_longest(*parts, fillvalue=[])
+    return [result for row in by_row for each in row for result in each]
 
 
-class _Numbered:
-    """Rows by number: a forked process has them, they need not be sent."""
+def _model(rows: Sequence[Rows]) -> list[list[Result]]:
+    return [each.results() for each in rows]
 
-    rows: list[Rows]
 
-    def __init__(self, rows: list[Rows]) -> None:
-        _Numbered.rows = rows
+def _model_in_parts(
+    rows: Sequence[Rows], num_jobs: int
+) -> list[Sequence[Sequence[Result]]]:
+    """Forked processes have the rows; only their results are sent."""
+    context = multiprocessing.get_context("fork")
+    ends: list[Any] = []
+    for first in range(num_jobs):
+        receiver, sender = context.Pipe(duplex=False)
+        part = rows[first::num_jobs]
+        context.Process(target=_send, args=(part, sender), daemon=True).start()
+        sender.close()
+        ends.append(receiver)
+    return [end.recv() for end in ends]
 
-    def __call__(self, number: int) -> list[Result]:
-        return _Numbered.rows[number].results()
+
+def _send(rows: Sequence[Rows], end: Connection) -> None:
+    end.send(_model(rows))
 
 
 def _arguments() -> argparse.Namespace:

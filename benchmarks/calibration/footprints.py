@@ -40,8 +40,6 @@ _BERT = re.compile(r"BERT-(\w+) SQuAD inference SL(\d+) mbs(\d+)\b.*\bFP16")
 def footprint_rows(facts: Path) -> Iterator[Rows]:
     """The layers of all models: each kind of memory, and all of it."""
     for line in read_csv(facts / FILE):
-        if line["level"] != "layer":
-            continue
         columns = [*_CATEGORIES, _VARIABLES]
         sizes = {name: float(line[name]) for name in columns}
         sizes[_ALL] = sum(sizes.values())
@@ -50,11 +48,15 @@ def footprint_rows(facts: Path) -> Iterator[Rows]:
             for column, published in sizes.items()
             if published
         )
-        yield Rows(rows, partial(_figures, line["config"], line["layer"]))
+        if not rows:
+            continue
+        layer = line["layer"] if line["level"] == "layer" else ""
+        yield Rows(rows, partial(_figures, line["config"], layer))
 
 
 def _name(line: Mapping[str, str]) -> str:
-    return f"{line['model']} layer {line['layer']}"
+    part = f"layer {line['layer']}" if line["level"] == "layer" else line["op"]
+    return f"{line['model']} {part}"
 
 
 def _quantity(column: str) -> str:
@@ -64,7 +66,7 @@ def _quantity(column: str) -> str:
 
 def _figures(config: str, layer: str) -> Mapping[str, float]:
     if not layer.isdigit():
-        raise NotExpressed("ops outside of all layers")
+        raise NotExpressed("ops go by names of their framework")
     layers = _bert_layers(config)
     if int(layer) not in layers:
         raise NotExpressed(f"the module has no layer {layer}")

@@ -19,7 +19,12 @@ from torch import Tensor
 
 import popple
 from benchmarks.calibration.price import Case, Once, Operation, price, zeros
-from benchmarks.calibration.published import KERNELS, Published, published_rows
+from benchmarks.calibration.published import (
+    KERNELS,
+    OTHER,
+    Published,
+    published_rows,
+)
 from benchmarks.calibration.rows import NotExpressed, Row, Rows
 from popple.sim import Cost
 
@@ -36,15 +41,12 @@ _HAND_WRITTEN = re.compile(r"codelets|half4|float2|, float, phase|block \d+x\d+"
 
 
 def kernel_rows(facts: Path) -> Iterator[Rows]:
-    """The published figures of kernels."""
-    found = [each for each in published_rows(facts) if each.kind == KERNELS]
-    for each in found:
-        group, model = _model_of(each)
-        try:
+    """The published figures of kernels, and those that no set has a model of."""
+    for each in published_rows(facts):
+        if each.kind in (KERNELS, OTHER):
+            group, model = _model_of(each)
             row = Row(each.name, group, each.chip, TIME, each.value)
-        except NotExpressed:
-            continue
-        yield Rows((row,), partial(_figures, each, model))
+            yield Rows((row,), partial(_figures, each, model))
 
 
 Model = Callable[[Published], float]
@@ -61,14 +63,13 @@ def _model_of(row: Published) -> tuple[str, Model]:
 
 
 def _figures(row: Published, model: Model) -> Mapping[str, float]:
-    if row.value == 0:
-        raise NotExpressed("nothing was measured: 0 has no relative error")
+    row.check_value()
+    if row.kind == OTHER or "compil" in row.metric:
+        raise NotExpressed(f"no model of {row.metric!r}")
     if row.num_chips > 1:
         raise NotExpressed("a field over several chips has no words in PopTorch")
     if _HAND_WRITTEN.search(f"{row.workload} {row.config}"):
         raise NotExpressed("hand-written C++ vertices, which frameworks do not run")
-    if "compil" in row.metric:
-        raise NotExpressed("the time of the vendor's compiler")
     return {TIME: model(row)}
 
 

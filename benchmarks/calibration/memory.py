@@ -25,7 +25,7 @@ def memory_rows(facts: Path) -> Iterator[Rows]:
             fits = float(not each.value_text.startswith(_NO))
             row = Row(each.name, "BERT on one chip", each.chip, FITS, fits)
             yield Rows((row,), partial(_fits, each))
-        elif each.kind == MEMORY and each.value_text.isdigit():
+        elif each.kind == MEMORY:
             row = Row(each.name, "models", each.chip, "model bytes", each.value)
             yield Rows((row,), partial(_model_bytes, each))
     yield from footprint_rows(facts)
@@ -36,5 +36,6 @@ def _fits(row: Published) -> dict[str, float]:
 
 
 def _model_bytes(row: Published) -> dict[str, float]:
+    row.check_value()
     config = f"{row.workload} {row.config}"
     return {"model bytes": model_bytes(config, row.metric)}

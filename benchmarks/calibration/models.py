@@ -47,7 +47,8 @@ def model_rows(facts: Path) -> Iterator[Rows]:
 
 def _model_of(row: Published) -> tuple[str, Callable[[Published], float]]:
     words = row.workload
-    kind = "inference" if "inference" in words else "training"
+    is_training = "training" in f"{words} {row.metric}"
+    kind = "training" if is_training else "inference"
     for name, model in _MODELS.items():
         if words.startswith(name[0]) and kind == name[1]:
             return " ".join(name), model
@@ -57,6 +58,7 @@ def _model_of(row: Published) -> tuple[str, Callable[[Published], float]]:
 def _figures(
     row: Published, model: Callable[[Published], float]
 ) -> Mapping[str, float]:
+    row.check_value()
     if row.chip == "?":
         raise NotExpressed("the row does not say which chip")
     return {THROUGHPUT: model(row)}
@@ -113,6 +115,8 @@ def _bert_of(row: Published) -> SquadBert:
     Rows that name a file, such as `bert_fp16`, are of graphcore/PopRT examples/bert,
     where norms and GELU are not converted to half numbers.
     """
+    if "pack" in row.workload:
+        raise NotExpressed("how many sequences are in a pack is not said")
     found = row.find(r"BERT-(\w+) .*SL(\d+)", row.workload)
     config = row.config.lower()
     is_file = "bert_fp" in config

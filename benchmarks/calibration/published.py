@@ -6,6 +6,7 @@ the table. Out: `Published` rows, each of which belongs to one set of rows.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ FILE = "published.csv"
 KERNELS, MODELS, MEMORY, OTHER = "kernels", "models", "memory", "other"
 _CHIPS = (("GC200", "gc200"), ("GC2", "gc2"), ("Bow", "bow"), ("C600", "c600"))
 _KERNELS = re.compile(r"matmul|blur|stencil|halo|matrix-vector", re.IGNORECASE)
-_TOOLS = re.compile(r"IPUModel\d .*tiles")
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,18 @@ class Published:
 
     @property
     def value(self) -> float:
-        """The figure, if it is one number."""
+        """The figure; not a number if the row has several, or a word."""
         try:
             return float(self.value_text)
-        except ValueError as error:
-            raise NotExpressed(f"{self.value_text!r} is no number") from error
+        except ValueError:
+            return math.nan
+
+    def check_value(self) -> None:
+        """Refuse a row without one figure that an error can be relative to."""
+        if math.isnan(self.value):
+            raise NotExpressed(f"{self.value_text!r} is not one number")
+        if self.value == 0:
+            raise NotExpressed("0 has no relative error")
 
     @property
     def kind(self) -> str:
@@ -75,10 +82,15 @@ def published_rows(facts: Path) -> Iterator[Published]:
         yield Published(
             line["id"],
             line["chip"],
-            int(line["n_ipus"] or 1),
+            _first_number(line["n_ipus"]),
             line["workload"],
             line["config"],
             line["metric"],
             line["value"],
             line["unit"],
         )
+
+
+def _first_number(text: str) -> int:
+    found = re.search(r"\d+", text)
+    return int(found[0]) if found else 1

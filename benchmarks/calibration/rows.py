@@ -98,7 +98,9 @@ Key = tuple[str, str, str]
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """The rows of a table with a heading."""
+    """The rows of a table with a heading; a table that is not there has none."""
+    if not path.exists():
+        return []
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
