@@ -21,7 +21,7 @@ sys.path[0] = str(Path(__file__).parents[1])
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
-from benchmarks.bert_large import SEQUENCE, VOCABULARY, Bert  # noqa: E402
+from benchmarks.modelling import SEQUENCE, VOCABULARY, Bert  # noqa: E402
 from benchmarks.models import WithLoss, mnist_cnn  # noqa: E402
 
 IMPORT = """
@@ -73,8 +73,6 @@ def popple_seconds(name: str) -> float:
     import poptorch
 
     module, batch = MODELS[name]()
-    if name == "bert":
-        poptorch.removeBlocks(module)
 
     def step() -> None:
         options = poptorch.Options().showCompilationProgressBar(False)

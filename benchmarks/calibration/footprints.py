@@ -110,6 +110,8 @@ def _modelled(config: str) -> popple.Modelled:
         with_dtype(Bert(shape, Form()), torch.float16),
         (ids, ids, ids.float()),
         partials=torch.float16 if is_half else torch.float32,
+        # PopLiner has layers compiled apart, so that each has a size of its own.
+        is_outlined=False,
     )
     return model_run(run, _CHIP)
 

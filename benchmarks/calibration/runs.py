@@ -31,6 +31,7 @@ class Run:
     optimizer: str = ""
     memory_proportions: tuple[float, ...] = ()
     partials: torch.dtype = torch.float16
+    is_outlined: bool = True
 
 
 def model_run(run: Run, target: str) -> popple.Modelled:
@@ -57,6 +58,7 @@ def _options(run: Run) -> poptorch.Options:
     options = poptorch.Options().useOfflineIpuTarget()
     options.showCompilationProgressBar(False)
     options.broadcastBuffers(False)
+    options._Popart.set("enableOutlining", run.is_outlined)
     options.Precision.setPartialsType(run.partials)
     # A block that returns to an earlier chip is a stage of its own.
     stages = poptorch.PipelinedExecution(poptorch.AutoStage.AutoIncrement)

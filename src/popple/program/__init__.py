@@ -1,7 +1,14 @@
 """Program: steps over tile-mapped variables, what the machine runs."""
 
 from popple.program.build import PlacedVertex, linear_mapping, vertex_groups
-from popple.program.chips import ChipFinder, chip_maxima, chip_runs, chip_totals
+from popple.program.chips import (
+    ChipFinder,
+    busy_chip_runs,
+    chip_maxima,
+    chip_parts,
+    chip_runs,
+    chip_totals,
+)
 from popple.program.numbering import (
     MAIN,
     NumberedStep,
@@ -91,10 +98,12 @@ __all__ = [
     "accesses_of",
     "add_all",
     "aligned_runs",
+    "busy_chip_runs",
     "call_order",
     "child_ids",
     "children_of",
     "chip_maxima",
+    "chip_parts",
     "chip_runs",
     "chip_totals",
     "combine",

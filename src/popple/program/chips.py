@@ -24,6 +24,33 @@ def chip_runs(
             first = end
 
 
+def busy_chip_runs(
+    vector: TileVector, tiles_per_chip: int
+) -> Iterator[tuple[int, int, int]]:
+    """Like `chip_runs`, zeros left out: most vectors concern one chip of many."""
+    first = 0
+    for count, value in vector.runs:
+        stop = first + count
+        while value and first < stop:
+            chip = first // tiles_per_chip
+            end = min(stop, (chip + 1) * tiles_per_chip)
+            yield chip, end - first, value
+            first = end
+        first = stop
+
+
+def chip_parts(
+    vector: TileVector, num_chips: int, tiles_per_chip: int
+) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """The runs of each chip."""
+    if num_chips == 1:
+        return (vector.runs,)
+    parts: list[list[tuple[int, int]]] = [[] for _ in range(num_chips)]
+    for chip, count, value in chip_runs(vector, tiles_per_chip):
+        parts[chip].append((count, value))
+    return tuple(map(tuple, parts))
+
+
 def chip_totals(
     vector: TileVector, num_chips: int, tiles_per_chip: int
 ) -> tuple[int, ...]:
@@ -31,7 +58,7 @@ def chip_totals(
     if num_chips == 1:
         return (vector.total,)
     totals = [0] * num_chips
-    for chip, count, value in chip_runs(vector, tiles_per_chip):
+    for chip, count, value in busy_chip_runs(vector, tiles_per_chip):
         totals[chip] += count * value
     return tuple(totals)
 
@@ -43,7 +70,7 @@ def chip_maxima(
     if num_chips == 1:
         return (vector.maximum,)
     maxima = [0] * num_chips
-    for chip, _, value in chip_runs(vector, tiles_per_chip):
+    for chip, _, value in busy_chip_runs(vector, tiles_per_chip):
         maxima[chip] = max(maxima[chip], value)
     return tuple(maxima)
 
@@ -71,8 +98,8 @@ class ChipFinder:
             return self.chips_of(self._program.functions[step.function])
         chips = {chip for child in children_of(step) for chip in self.chips_of(child)}
         for vector in traffic_of(step):
-            runs = chip_runs(vector, self._program.tiles_per_chip)
-            chips.update(chip for chip, _, value in runs if value)
+            runs = busy_chip_runs(vector, self._program.tiles_per_chip)
+            chips.update(chip for chip, _, _ in runs)
         if isinstance(step, GlobalExchange):
             for source, destination, _ in step.flows:
                 chips.update((source, destination))

@@ -25,6 +25,7 @@ from popple.program import (
     WriteUndef,
     add_all,
     child_ids,
+    chip_parts,
     label_of,
     root_ids,
 )
@@ -185,12 +186,9 @@ class TreeRecorder:
         return Traffic(received.runs, sent.runs, self._cycles_by_chip(step_id))
 
     def _cycles_by_chip(self, step_id: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-        leaf = self._leaf_time(step_id)
-        size = self._program.tiles_per_chip
-        return tuple(
-            leaf.cycles_by_tile.part(chip * size, (chip + 1) * size).runs
-            for chip in range(self._program.num_chips)
-        )
+        program = self._program
+        cycles = self._leaf_time(step_id).cycles_by_tile
+        return chip_parts(cycles, program.num_chips, program.tiles_per_chip)
 
     def _leaf_time(self, step_id: int) -> LeafTime:
         leaf = self._simulation.timing.leaf_times[step_id]

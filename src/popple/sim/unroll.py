@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from popple.program import Control, Parallel, Repeat, RepeatWhile, Step
+from popple.program import Call, Control, Parallel, Repeat, RepeatWhile, Step
 from popple.sim.timing import Timing
 
 IsWhole: TypeAlias = Callable[[Step], bool]
@@ -15,8 +15,8 @@ IsWhole: TypeAlias = Callable[[Step], bool]
 class Span(NamedTuple):
     """One or `num_rounds` executions of a step, one after the other.
 
-    `step_id` names a leaf, a step shown whole, or the body of a loop of which `count`
-    rounds are taken together.
+    `step_id` names a leaf, a step shown whole, or the body of a function or of a loop
+    of which `num_rounds` rounds are taken together.
     """
 
     step_id: int
@@ -27,9 +27,10 @@ class Span(NamedTuple):
 class Unroller:
     """Lays out the steps of a timed program.
 
-    Rounds of a loop are laid out one by one until `limit` spans exist; the rounds left
-    then become one span for each loop. So there are never many more spans than `limit`
-    and the steps outside loops, and no time is lost.
+    Rounds of a loop are laid out one by one until `limit` spans exist; then the rounds
+    left become one span for each loop, and each call of a function one. So there are
+    never many more spans than `limit` and the steps outside loops and functions, and no
+    time is lost.
     """
 
     def __init__(self, timing: Timing, limit: int, is_whole: IsWhole) -> None:
@@ -56,6 +57,8 @@ class Unroller:
             yield from self._rounds(parts, step.expected_count, start)
             in_loop = sum(self._cycles(part) for part in parts) * step.expected_count
             yield from self._step(parts[0], start + in_loop)
+        elif isinstance(step, Call) and self._left <= 0:
+            yield from self._together(parts, 1, start)
         else:
             yield from self._chain(parts, start)
 

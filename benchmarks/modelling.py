@@ -1,19 +1,23 @@
-"""How long the model of a BERT-Large training step takes: capture to report.
+"""How long the model of a training step takes: capture to report.
 
-    python benchmarks/bert_large.py [--layers 24] [--micro-batch 2] [--report DIR]
+    python benchmarks/modelling.py [--only TEXT] [--report DIR]
 
-BERT-Large, sequence 128, split over a 4-stage pipeline of a Bow Pod16 with 4 replicas.
-Nothing is computed: the step is compiled, planned, simulated and reported. Prints the
-time of each part, the peak memory of this process and what the chips would do.
+BERT-Large over a 4-stage pipeline of a Bow Pod16 with 4 replicas, ResNet-50 on one
+chip, and 96 layers of BERT-Large over a pipeline of 64 chips. Nothing is computed: each
+step is compiled, planned, simulated and reported. Prints the time of each part, the
+peak memory of this process so far and what the chips would do.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 # This folder has a script with the facade's name: look beside it instead.
@@ -25,9 +29,9 @@ from torch import nn  # noqa: E402
 
 import popple  # noqa: E402
 import poptorch  # noqa: E402
+from benchmarks.models import WithLoss, resnet50  # noqa: E402
 
 HIDDEN, HEADS, SEQUENCE, VOCABULARY = 1024, 16, 128, 30_522
-NUM_STAGES = 4
 
 
 class Attention(nn.Module):
@@ -67,15 +71,15 @@ class Layer(nn.Module):
 class Bert(nn.Module):
     """BERT with a masked-language head, in blocks of layers."""
 
-    def __init__(self, num_layers: int) -> None:
+    def __init__(self, num_layers: int, num_stages: int = 1) -> None:
         super().__init__()
         self.words = nn.Embedding(VOCABULARY, HIDDEN)
         self.positions = nn.Embedding(SEQUENCE, HIDDEN)
         self.norm = nn.LayerNorm(HIDDEN)
         self.layers = nn.ModuleList(Layer() for _ in range(num_layers))
         self.head = nn.Linear(HIDDEN, VOCABULARY)
-        for stage in range(1, NUM_STAGES):
-            first = self.layers[stage * num_layers // NUM_STAGES]
+        for stage in range(1, num_stages):
+            first = self.layers[stage * num_layers // num_stages]
             poptorch.BeginBlock(first, f"stage{stage}", ipu_id=stage)
 
     def forward(self, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -87,28 +91,47 @@ class Bert(nn.Module):
         return F.cross_entropy(self.head(x).flatten(0, 1), labels.flatten())
 
 
-def main() -> None:
-    """Compile and model one training step, and say how long that took."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--layers", type=int, default=24)
-    parser.add_argument("--micro-batch", type=int, default=2)
-    parser.add_argument("--accumulation", type=int, default=16)
-    parser.add_argument("--report", type=Path)
-    arguments = parser.parse_args()
-    directory = arguments.report or Path(tempfile.mkdtemp())
+@dataclass(frozen=True)
+class Case:
+    """A module to train on so many replicas, and a micro-batch of its inputs."""
 
+    make: Callable[[], nn.Module]
+    micro_batch: Callable[[int], tuple[torch.Tensor, ...]]
+    size: int
+    replicas: int = 1
+    accumulation: int = 1
+
+
+def _tokens(count: int) -> tuple[torch.Tensor, ...]:
+    ids = torch.zeros(count, SEQUENCE, dtype=torch.int64)
+    return ids, ids
+
+
+def _images(count: int) -> tuple[torch.Tensor, ...]:
+    images = torch.zeros(count, 3, 224, 224, dtype=torch.half)
+    return images, torch.zeros(count, dtype=torch.int64)
+
+
+CASES = {
+    "BERT-Large, Pod16": Case(lambda: Bert(24, 4), _tokens, 2, 4, 16),
+    "ResNet-50": Case(lambda: WithLoss(resnet50()), _images, 4),
+    "96 layers, 64 chips": Case(lambda: Bert(96, 64), _tokens, 2, 1, 128),
+}
+
+
+def model(case: Case, directory: Path) -> None:
+    """Compile and model one training step, and say how long that took."""
     start = time.perf_counter()
-    model = Bert(arguments.layers).half()
+    module = case.make().half()
     built = time.perf_counter()
-    options = poptorch.Options().replicationFactor(4)
-    options.Training.gradientAccumulation(arguments.accumulation)
+    options = poptorch.Options().replicationFactor(case.replicas)
+    options.Training.gradientAccumulation(case.accumulation)
     options.Precision.setPartialsType(torch.half)
     options.enableProfiling(str(directory))
-    optimizer = poptorch.optim.AdamW(model.parameters(), lr=1e-4)
-    training = poptorch.trainingModel(model, options, optimizer)
-    samples = arguments.micro_batch * arguments.accumulation * 4
-    ids = torch.zeros(samples, SEQUENCE, dtype=torch.int64)
-    training.compile(ids, ids)
+    options.useOfflineIpuTarget()
+    optimizer = poptorch.optim.AdamW(module.parameters(), lr=1e-4)
+    training = poptorch.trainingModel(module, options, optimizer)
+    training.compile(*case.micro_batch(case.size * case.accumulation * case.replicas))
     done = time.perf_counter()
 
     modelled = popple.modelled(training)
@@ -120,7 +143,20 @@ def main() -> None:
     print(f"peak memory             {peak_gib:6.1f} GiB")
     print(f"ops {len(modelled.graph.ops)}, report in {directory}")
     print(popple.report.render_summary(popple.open_report(directory / "training")))
-    training.detachFromDevice()
+
+
+def main() -> None:
+    """Model every case that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="")
+    parser.add_argument("--report", type=Path)
+    arguments = parser.parse_args()
+    parent = arguments.report or Path(tempfile.mkdtemp())
+    os.environ.setdefault("POPPLE_TARGET", "bow-pod64")
+    for number, (name, case) in enumerate(CASES.items()):
+        if arguments.only.lower() in name.lower():
+            print(f"== {name}", flush=True)
+            model(case, parent / f"case{number}")
 
 
 if __name__ == "__main__":
