@@ -42,7 +42,7 @@ def function_maker(backend: str) -> MakeFunction | None:
 def _compiled(module: GraphModule) -> Callable[..., Sequence[Any]]:
     if any(node.target in _RECURRENT for node in module.graph.nodes):
         return straight_line(module)
-    options = {"layout_optimization": not _is_on_cpu(module)}
+    options: dict[str, Any] = {"layout_optimization": not _is_on_cpu(module)}
     return torch.compile(module.forward, fullgraph=True, dynamic=False, options=options)
 
 
