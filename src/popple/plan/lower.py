@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from popple.errors import PlanError
-from popple.graph import Graph, Phase, Signature, Strategy, verify
+from popple.graph import Graph, Phase, Strategy, verify
 from popple.plan.emit import Emitter
 from popple.plan.layout import Progress, plan_layout
 from popple.plan.lower_pipeline import lower_pipeline
@@ -77,12 +77,14 @@ def plan_graph(
 def find_outlined(graph: Graph, plans: Mapping[str, OpPlan]) -> dict[str, str]:
     """For every op that can run the code of an earlier one, that one.
 
-    The frameworks' compilers make functions of what repeats, layer by layer: ops of one
-    signature on one chip. Operands that lie elsewhere are copied to where the function
-    has them; that is not priced. Transfers to other chips and to the host have
-    partners, which differ.
+    The frameworks' compilers make functions of what repeats, layer by layer. With equal
+    plans on one chip, operands lie alike and nothing has to be copied to where the
+    function has them; such copies are not priced, so ops that would need them keep
+    their own code. Transfers to other chips and to the host have partners, which
+    differ.
     """
-    first: dict[tuple[Signature, str, int], str] = {}
+    # Plans are told apart by identity: the planner gives equal ops the same one.
+    first: dict[tuple[int, int], str] = {}
     outlined: dict[str, str] = {}
     for op in graph.ops:
         plan = plans[op.name]
@@ -90,7 +92,7 @@ def find_outlined(graph: Graph, plans: Mapping[str, OpPlan]) -> dict[str, str]:
             isinstance(s, HostCopy | LinkCopy) for s in plan.steps
         ):
             continue
-        original = first.setdefault((graph.signature(op), plan.rule, op.chip), op.name)
+        original = first.setdefault((id(plan), op.chip), op.name)
         if original != op.name:
             outlined[op.name] = original
     return outlined

@@ -33,8 +33,8 @@ class PlanOptions:
     """What users may ask of all plans.
 
     `memory_proportion` bounds the temporary memory of matmul, conv and gather plans
-    as a fraction of tile memory; `partials` is "f32" or "f16". `outline` lets equal
-    ops share their code.
+    as a fraction of tile memory; `partials` is "f32" or "f16". `outline` lets ops
+    that are planned alike share their code.
     """
 
     memory_proportion: float = 0.6
