@@ -119,6 +119,17 @@ def test_running_statistics_move_by_a_share() -> None:
     np.testing.assert_allclose(part, 0.75 * np.array([1, 2]) + 0.25 * full, rtol=1e-4)
 
 
+def test_no_share_is_the_whole_batch() -> None:
+    given = {"mean": tf.zeros([2]).numpy(), "variance": tf.ones([2]).numpy()}
+    with tf.Graph().as_default():
+        configure()
+        _, expected, *_ = run_replicated(data_of(False))
+        _, mean, *_ = run_replicated(
+            data_of(False), exponential_avg_factor=None, **given
+        )
+    np.testing.assert_allclose(mean, expected, rtol=1e-5)
+
+
 def test_scales_may_be_in_half_precision() -> None:
     x = tf.constant(data_of(False), tf.float16)
     scale, offset = tf.ones([2], tf.float16), tf.zeros([2], tf.float16)

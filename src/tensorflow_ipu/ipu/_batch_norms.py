@@ -30,6 +30,14 @@ _GIVEN = ("scale", "offset", "mean", "variance", "reserve_space_1", "reserve_spa
 
 Settings = dict[str, Any]
 
+# What None stands for.
+_DEFAULTS = {
+    "epsilon": 0.0001,
+    "exponential_avg_factor": 1.0,
+    "data_format": "NHWC",
+    "is_training": True,
+}
+
 
 def complete(module: ModuleType) -> None:
     """Replace functions of `gen_nn_ops`."""
@@ -62,7 +70,10 @@ def _completed(
 
 def _in_float(arguments: Settings) -> Settings:
     """Arguments with everything about channels in single precision."""
-    settings = dict(arguments)
+    settings = {
+        name: _DEFAULTS.get(name) if value is None else value
+        for name, value in arguments.items()
+    }
     for name in _GIVEN:
         if name in settings:
             settings[name] = x = tf.convert_to_tensor(settings[name])
