@@ -4,8 +4,8 @@ They were classes of their own, told in their constructors how to accumulate gra
 or to pipeline, and in `fit` how many steps to run at a time. Here they are Keras models
 with the options of today set.
 
-`layer_replacement` is accepted and changes nothing: it put faster layers of equal values
-in the place of Keras's, and here Keras's own run at the speed of TensorFlow.
+`layer_replacement` is accepted and changes nothing: it put faster layers of equal
+values in the place of Keras's, and here Keras's own run at the speed of TensorFlow.
 """
 
 from __future__ import annotations
