@@ -137,7 +137,8 @@ class ModelledCost:
         options = translate.model_options(
             self._options, step.micro_batch, self._optimizer, dict(lowered.gradients)
         )
-        target = model_target(step.num_ipus, self._options.replication_factor)
+        replicas = translate.num_replicas(self._options)
+        target = model_target(step.num_ipus, replicas)
         return lowered.graph, options, target
 
     @contextmanager

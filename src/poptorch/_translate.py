@@ -25,7 +25,7 @@ from ._strategies import (
     SerialPhasedExecution,
     ShardedExecution,
 )
-from .enums import MeanReductionStrategy, OutputMode, ReductionType
+from .enums import ConnectionType, MeanReductionStrategy, OutputMode, ReductionType
 from .options import Options
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ __all__ = [
     "check_supported",
     "core_strategy",
     "model_options",
+    "num_replicas",
     "output_plan",
     "repetition",
     "update_rule",
@@ -76,8 +77,8 @@ TRANSLATED = {
     "Precision.enableFloatingPointExceptions": "operators are checked as they run",
     "Precision.enableStochasticRounding": "float16 results and weights round at random",
     "Distributed.disable": "this process alone",
-    "Distributed.setEnvVarNames": "number of processes",
-    "Distributed.configureProcessId": "number of processes",
+    "Distributed.setEnvVarNames": "number of processes; their replicas in the model",
+    "Distributed.configureProcessId": "number of processes; their replicas too",
     "_Popart.setEngineOptions": "autoReport.* asks for a report",
 }
 
@@ -131,11 +132,18 @@ def check_supported(options: Options, training: bool) -> None:
             f"{options.Training.gradient_accumulation}. Use deviceIterations to run "
             "several batches per call."
         )
-    if options.Distributed.numProcesses > 1:
+    is_offline = options.connection_type is ConnectionType.Never
+    if options.Distributed.numProcesses > 1 and not is_offline:
         raise Error(
             "Training and inference over several processes are not available yet. Use "
-            "replicationFactor in one process, or Options.Distributed.disable()."
+            "replicationFactor in one process, or Options.Distributed.disable(). With "
+            "useOfflineIpuTarget() the model can be compiled and its cost asked for."
         )
+
+
+def num_replicas(options: Options) -> int:
+    """Replicas of all processes."""
+    return options.replication_factor * options.Distributed.numProcesses
 
 
 def repetition(options: Options, training: bool) -> Repetition:
@@ -230,7 +238,7 @@ def model_options(
     return ModelOptions(
         strategy=core_strategy(options),
         accumulation=accumulation(options, optimizer is not None),
-        replicas=options.replication_factor,
+        replicas=num_replicas(options),
         device_iterations=options.device_iterations,
         micro_batch=micro_batch,
         update=_update_options(optimizer, gradients) if optimizer else None,

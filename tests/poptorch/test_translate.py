@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import popple
 import poptorch
 from popple.graph import DType, Strategy
 from poptorch import _translate as translate
@@ -110,3 +111,12 @@ def test_several_processes_are_refused() -> None:
     opts.Distributed.configureProcessId(0, 2)
     with pytest.raises(poptorch.Error, match="several processes are not available yet"):
         poptorch.inferenceModel(Scale(), opts)
+
+
+def test_cost_counts_the_replicas_of_all_processes() -> None:
+    opts = options().useOfflineIpuTarget()
+    opts.replicationFactor(4)
+    opts.Distributed.configureProcessId(0, 3)
+    model = poptorch.inferenceModel(Scale(), opts)
+    model.compile(torch.ones(4, 1))
+    assert popple.modelled(model).graph.execution.replicas == 12
