@@ -34,7 +34,7 @@ from popple.place import (
 from popple.plan import PlannedProgram, plan_graph
 from popple.program import Program
 from popple.program import verify as verify_program
-from popple.record import record, record_operations
+from popple.record import record, record_operations, repeat_run
 from popple.sim import Energy, Simulation, simulate
 from popple.target import Target
 
@@ -115,9 +115,17 @@ def _sharing_of(options: ModelOptions) -> Pass:
 
 
 def write_report(
-    modelled: Modelled, directory: Path, *, framework: str, framework_version: str
+    modelled: Modelled,
+    directory: Path,
+    *,
+    framework: str,
+    framework_version: str,
+    num_runs: int = 1,
 ) -> Path:
-    """Write the report of a modelled program; the path of its profile.pop."""
+    """Write the report of a modelled program; the path of its profile.pop.
+
+    All runs are alike: `num_runs` says how many the report shows.
+    """
     contents = record(
         modelled.graph,
         modelled.planned,
@@ -127,6 +135,8 @@ def write_report(
         framework_version=framework_version,
         seconds=modelled.seconds,
     )
+    if num_runs > 1:
+        contents = repeat_run(contents, num_runs)
     return report.write_report(contents, directory)
 
 

@@ -81,7 +81,7 @@ class InstrumentationSettings:
 
 
 class Report:
-    """An open report; the file is let go of with the last reference to it."""
+    """An open report; the file is let go of with the last reference to a part."""
 
     def __init__(self, records: rp.Report, debug_file: Path | None = None) -> None:
         self.records = records
@@ -89,7 +89,8 @@ class Report:
         self._compute = ComputeSetIndex(records)
         self._variables = VariableIndex(records)
         self._programs = ProgramIndex(records, self._compute, self._variables)
-        weakref.finalize(self, records.close)
+        # With the last part of it that is in use, not with the report as a whole.
+        weakref.finalize(records, records.connection.close)
 
     @cached_property
     def compilation(self) -> CompilationReport:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import sqlite3
+
+import pytest
+
 import pva
-from popple.report import open_report
 from pva._execution import run_ends
 
 
@@ -72,14 +76,12 @@ def test_runs_share_the_steps_out() -> None:
 
 
 def test_a_report_is_let_go_of_with_its_last_view(report: pva.Report) -> None:
-    records = report.records
-    assert records.connection is not None
-    compilation = report.compilation
-    del report
-    # The fixture still holds it; pva's own handle of a fresh report closes.
-    fresh = pva.openReport(records.path)
-    inner = fresh.records
+    fresh = pva.openReport(report.records.path)
+    connection = fresh.records.connection
+    execution = fresh.execution
     del fresh
-    assert inner._connection is None
-    assert compilation.target.numTiles == 8
-    open_report(records.path).close()
+    assert len(execution.runs) == len(report.execution.runs)
+    del execution
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("select 1")

@@ -182,3 +182,19 @@ def test_a_pipeline_has_a_timeline_of_stages(tmp_path: Path) -> None:
 def test_writing_twice_gives_the_same_program(modelled: Modelled) -> None:
     again = model_graph(parse_graph(GRAPH), load_target("bow"), TRAINING)
     assert render_program(again.program) == render_program(modelled.program)
+
+
+def test_runs_follow_one_another_and_are_alike(
+    modelled: Modelled, report: Report, tmp_path: Path
+) -> None:
+    write_report(
+        modelled, tmp_path, framework="none", framework_version="1", num_runs=2
+    )
+    with open_report(tmp_path) as twice:
+        assert [run.id for run in twice.runs] == [0, 1]
+        assert len(twice.steps) == 2 * len(report.steps)
+        length = modelled.simulation.cost.cycles
+        first, again = report.steps[0].chips[0], twice.steps[len(report.steps)].chips[0]
+        assert again.base_cycles == first.base_cycles + length
+        # Both took as long as one does.
+        assert [each.cycles for each in twice.cycle_totals] == [length, length]

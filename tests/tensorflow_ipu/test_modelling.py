@@ -14,7 +14,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
-from tensorflow.python.ipu import _modelling, _pricing  # noqa: E402
+from tensorflow.python.ipu import _modelling, _pricing, _reports  # noqa: E402
 
 import popple  # noqa: E402
 from popple.capture.tensorflow import LoweredProgram, LowerRequest  # noqa: E402
@@ -107,7 +107,7 @@ def test_a_program_that_cannot_be_priced_is_a_warning(
 ) -> None:
     ask_for_reports(monkeypatch, tmp_path)
     messages: list[str] = []
-    monkeypatch.setattr(_modelling.logging, "warning", messages.append)
+    monkeypatch.setattr(_reports.logging, "warning", messages.append)
 
     @tf.function
     def program(x: Any) -> Any:
@@ -228,7 +228,12 @@ def test_a_session_hands_over_one_replica(monkeypatch: pytest.MonkeyPatch) -> No
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = 2
     config.configure_ipu_system()
-    seen: list[dict[str, Any]] = []
-    monkeypatch.setattr(_modelling, "record", lambda *_, **given: seen.append(given))
+    seen: list[_modelling.TracedProgram] = []
+    stock = _modelling.record
+    monkeypatch.setattr(
+        _modelling,
+        "record",
+        lambda *args, **given: seen.append(stock(*args, **given)) or seen[-1],
+    )
     run_session()
-    assert seen == [{"num_replicas": 2}]
+    assert [program.settings.num_replicas for program in seen] == [2]

@@ -6,5 +6,6 @@ are the program ids of the report.
 
 from popple.record.operations import record_operations
 from popple.record.record import record
+from popple.record.repeats import repeat_run
 
-__all__ = ["record", "record_operations"]
+__all__ = ["record", "record_operations", "repeat_run"]

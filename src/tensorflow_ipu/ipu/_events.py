@@ -7,16 +7,24 @@ configuration asks for them.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow.compiler.plugin.poplar.driver.trace_pb2 import IpuTraceEvent
 
 from . import _device
 
-__all__ = ["drain", "record_compile", "record_execute", "record_load"]
+__all__ = [
+    "drain",
+    "is_wanted",
+    "record_compile",
+    "record_execute",
+    "record_load",
+    "record_transfer",
+]
 
 
 class EventLog:
@@ -51,7 +59,8 @@ class EventLog:
 _LOG = EventLog()
 
 
-def _is_wanted(ordinal: int) -> bool:
+def is_wanted(ordinal: int) -> bool:
+    """Whether the configuration of a device asks for events."""
     return _device.get_options(ordinal).profiling.enable_ipu_trace_events
 
 
@@ -64,7 +73,7 @@ def record_compile(
     instruction_info: str = "",
 ) -> None:
     """A program was compiled; the texts are JSON."""
-    if not _is_wanted(ordinal):
+    if not is_wanted(ordinal):
         return
     module = name.encode()
     _LOG.add("COMPILE_BEGIN", ordinal, "compile_begin", module_name=module)
@@ -81,14 +90,22 @@ def record_compile(
 
 def record_load(name: str, ordinal: int = 0) -> None:
     """A program took the place of another on its device."""
-    if _is_wanted(ordinal):
+    if is_wanted(ordinal):
         _LOG.add("LOAD_ENGINE", ordinal, "load_engine", module_name=name.encode())
 
 
 def record_execute(name: str, ordinal: int = 0) -> None:
     """A program was run."""
-    if _is_wanted(ordinal):
+    if is_wanted(ordinal):
         _LOG.add("EXECUTE", ordinal, "execute", module_name=name.encode())
+
+
+def record_transfer(direction: str, names: Sequence[str], ordinal: int = 0) -> None:
+    """Tensors went one way: HOST_TO_DEVICE or DEVICE_TO_HOST."""
+    if is_wanted(ordinal):
+        text = json.dumps({"tensors": [{"name": name} for name in names]})
+        kind = f"{direction}_TRANSFER"
+        _LOG.add(kind, ordinal, "data_transfer", data_transfer=text.encode())
 
 
 def drain() -> list[bytes]:

@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import json
-import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorflow.python.platform import tf_logging as logging
+from popple.errors import UsageError
 
-from popple.errors import PoppleError, UsageError
-
-from . import _device
+from . import _arguments, _device, _events, _reports
 from ._program_settings import ProgramSettings
 
 if TYPE_CHECKING:
@@ -38,14 +33,7 @@ __all__ = [
     "owned_by",
     "programs_of",
     "record",
-    "report_directory",
 ]
-
-_REPORT_KEYS = (
-    "autoReport.all",
-    "autoReport.outputGraphProfile",
-    "autoReport.outputExecutionProfile",
-)
 
 
 class TracedProgram:
@@ -69,6 +57,8 @@ class TracedProgram:
         self._results = results
         self._graph = weakref.ref(graph)
         self._modelled: Modelled | None = None
+        self._is_compiled = False
+        self._report: _reports.ProgramReport | None = None
 
     def modelled(self) -> Modelled:
         """Graph, program and simulation of one run; made when first asked for."""
@@ -78,27 +68,62 @@ class TracedProgram:
             self._modelled = _pricing.model(self._request(), self.settings)
         return self._modelled
 
-    def write_report(self, directory: Path) -> None:
-        """Write profile.pop and its companions."""
+    def write_report(self, directory: Path, num_runs: int = 1) -> None:
+        """Write profile.pop and its companions, with so many runs."""
         from . import _pricing
 
-        _pricing.write_report(self.modelled(), directory)
+        _pricing.write_report(self.modelled(), directory, num_runs)
 
-    def _request(self) -> LowerRequest:
-        from popple.capture.tensorflow import LowerRequest
+    def compile(self) -> None:
+        """Report and note that the program was compiled, if it is not yet."""
+        if self._is_compiled:
+            return
+        self._is_compiled, self._modelled = True, None
+        options = _device.get_options(self.settings.ordinal)
+        self._report = _reports.report_for(self.name, options, self.write_report)
+        if self._report is not None:
+            self._report.begin()
+        _events.record_compile(self.name, self.settings.ordinal)
 
+    def add_run(self) -> None:
+        """The program is about to run."""
+        self.compile()
+        if self._report is not None:
+            self._report.add_run()
+
+    def forget(self) -> None:
+        """Let the program be compiled again, for a configuration yet unknown."""
+        self._is_compiled, self._report = False, None
+
+    def arguments(self) -> _arguments.Arguments:
+        """What travels between host and device."""
+        num_outputs = sum(":" in name for name in self._results)
+        return _arguments.arguments_of(
+            self._live_graph(), self._find_ops(), num_outputs
+        )
+
+    def _live_graph(self) -> Any:
         graph = self._graph()
         if graph is None:
             raise UsageError(
                 f"the program {self.name} is gone: nothing refers to its graph.",
                 remedy="Ask while the function or session it belongs to is in use.",
             )
-        find = graph.as_graph_element
+        return graph
+
+    def _find_ops(self) -> list[Any] | None:
+        find = self._live_graph().as_graph_element
+        return None if self._ops is None else [find(name) for name in self._ops]
+
+    def _request(self) -> LowerRequest:
+        from popple.capture.tensorflow import LowerRequest
+
+        graph = self._live_graph()
         return LowerRequest(
             name=self.name,
             graph=graph,
-            ops=None if self._ops is None else [find(name) for name in self._ops],
-            results=[find(name) for name in self._results],
+            ops=self._find_ops(),
+            results=[graph.as_graph_element(name) for name in self._results],
             device_mapping=self.settings.device_mapping,
             accumulation=self.settings.accumulation,
             replicas=self.settings.num_replicas,
@@ -130,6 +155,13 @@ class _Programs:
             programs.pop(program.name, None)
             programs[program.name] = program
 
+    def forget(self) -> None:
+        """Let all be compiled again."""
+        with self._lock:
+            known = [*self._by_graph.values()]
+        for program in (program for programs in known for program in programs.values()):
+            program.forget()
+
     def of(self, owner: Any) -> list[TracedProgram]:
         """The programs made for an object, the newest last."""
         with self._lock:
@@ -137,6 +169,7 @@ class _Programs:
 
 
 _PROGRAMS = _Programs()
+_device.on_reset(_PROGRAMS.forget)
 _owners: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar(
     "owners", default=()
 )
@@ -160,7 +193,7 @@ def record(
     results: Sequence[Any] = (),
     **settings: Any,
 ) -> TracedProgram:
-    """Hand over a traced program; a report is written now if one is wanted.
+    """Hand over a traced program, which is compiled: a report is written if wanted.
 
     `graph` is the body of a traced function. Of an old-style graph, `ops` are the
     program's operations and `results` what it is run for. A second call for the same
@@ -186,18 +219,8 @@ def _record_new(
     result_names = [result.name for result in results]
     program = TracedProgram(name, graph, op_names, result_names, settings)
     _PROGRAMS.add(program, graph)
-    options = _device.get_options(settings.ordinal)
-    if (directory := report_directory(name, options)) is not None:
-        _try_to_report(program, directory)
+    program.compile()
     return program
-
-
-def _try_to_report(program: TracedProgram, directory: Path) -> None:
-    """A program that cannot be priced runs all the same."""
-    try:
-        program.write_report(directory)
-    except PoppleError as error:
-        logging.warning(f"No report was written for {program.name}: {error}")
 
 
 def programs_of(owner: Any) -> list[TracedProgram]:
@@ -213,43 +236,3 @@ def modelled(owner: Any) -> Modelled:
         f"nothing of this {type(owner).__name__} has run on an IPU yet.",
         remedy="Ask after the first fit, evaluate, predict or run.",
     )
-
-
-def report_directory(name: str, options: Any) -> Path | None:
-    """Where to write the report of the program `name`, or None.
-
-    `options` are the device's IpuOptions. POPLAR_ENGINE_OPTIONS of the environment
-    beats them; `popple run --report` asks for reports of every program.
-    """
-    given = {item.option: item.value for item in options.compilation_options}
-    engine = {**given, **_environment_options()}
-    if any(engine.get(key, "").lower() == "true" for key in _REPORT_KEYS):
-        parent = Path(engine.get("autoReport.directory") or ".")
-        return _unused(parent / f"tf_report__{_now()}__{os.getpid()}")
-    if directory := os.environ.get("POPPLE_REPORT"):
-        return _unused(Path(directory) / name.replace("/", "_"))
-    return None
-
-
-def _now() -> str:
-    return f"{datetime.now():%Y-%m-%d__%H-%M-%S-%f}"
-
-
-def _unused(directory: Path) -> Path:
-    """The directory, numbered if there is one of that name."""
-    free, number = directory, 2
-    while free.exists():
-        free, number = directory.with_name(f"{directory.name}_{number}"), number + 1
-    return free
-
-
-def _environment_options() -> dict[str, str]:
-    text = os.environ.get("POPLAR_ENGINE_OPTIONS") or "{}"
-    try:
-        found = dict(json.loads(text))
-    except (ValueError, TypeError) as error:
-        raise UsageError(
-            f"POPLAR_ENGINE_OPTIONS is not a JSON object: {error}.",
-            remedy='Write it like {"autoReport.all": "true"}.',
-        ) from error
-    return {name: str(value) for name, value in found.items()}

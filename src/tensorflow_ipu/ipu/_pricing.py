@@ -41,10 +41,16 @@ def model(request: LowerRequest, settings: ProgramSettings) -> pipeline.Modelled
     return pipeline.model_graph(lowered.graph, target, options)
 
 
-def write_report(modelled: pipeline.Modelled, directory: Path) -> Path:
-    """Write profile.pop and its companions."""
+def write_report(
+    modelled: pipeline.Modelled, directory: Path, num_runs: int = 1
+) -> Path:
+    """Write profile.pop and its companions, with so many runs."""
     return pipeline.write_report(
-        modelled, directory, framework="tensorflow", framework_version=tf.__version__
+        modelled,
+        directory,
+        framework="tensorflow",
+        framework_version=tf.__version__,
+        num_runs=num_runs,
     )
 
 

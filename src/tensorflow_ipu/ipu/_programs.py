@@ -25,7 +25,7 @@ from tensorflow.python.eager.polymorphic_function import (
 
 from popple.engine.tensorflow import Program, Trace, num_replicas, tracing
 
-from . import _asserts, _device, _errors, _halves, _modelling, sharding
+from . import _asserts, _device, _errors, _halves, _modelling, _runs, sharding
 
 
 class _Compiling(threading.local):
@@ -217,10 +217,10 @@ def prepare(
     For programs that run often: their arguments are looked at only once. `num_shards`
     are the IPUs that one replica spans.
     """
-    run = _prepared(function, args, ordinal, num_shards)
+    program, run = _prepared(function, args, ordinal, num_shards)
 
     def in_plain_words(tensors: Sequence[Any]) -> Any:
-        with _errors.in_plain_words():
+        with _errors.in_plain_words(), _runs.running(program):
             return run(tensors)
 
     return in_plain_words
@@ -228,25 +228,25 @@ def prepare(
 
 def _prepared(
     function: Any, args: Sequence[Any], ordinal: int, num_shards: int
-) -> Callable[[Sequence[Any]], Any]:
+) -> tuple[_modelling.TracedProgram, Callable[[Sequence[Any]], Any]]:
     _device.attach(ordinal)
     count = replicas_for(num_shards, ordinal)
     with program_scope(), assuming(count, ordinal):
         concrete, _ = _traced(function, args, {})
     asserts = _TRACES.asserts(concrete)
     name, graph = concrete.graph.name, concrete.graph
-    _modelling.record(name, graph, num_replicas=count, ordinal=ordinal)
+    traced = _modelling.record(name, graph, num_replicas=count, ordinal=ordinal)
     if count > 1:
         program = _TRACES.program(concrete, count)
         pack = concrete.function_type.pack_output
-        return lambda tensors: pack(program.call(tensors))
+        return traced, lambda tensors: pack(program.call(tensors))
 
     def run(tensors: Sequence[Any]) -> Any:
         return concrete._call_flat(list(tensors), concrete.captured_inputs)
 
     if not asserts:
-        return run
-    return lambda tensors: _asserts.run_function(
+        return traced, run
+    return traced, lambda tensors: _asserts.run_function(
         functools.partial(run, tensors), graph.variables
     )
 
@@ -270,9 +270,10 @@ def _run_replicated(
     needed = replicas_of(concrete.graph, ordinal)
     if needed != count:
         return _run_replicated(function, args, kwargs, ordinal, needed)
-    name = concrete.graph.name
-    _modelling.record(name, concrete.graph, num_replicas=count, ordinal=ordinal)
-    outputs = _TRACES.program(concrete, count).call(inputs)
+    name, graph = concrete.graph.name, concrete.graph
+    program = _modelling.record(name, graph, num_replicas=count, ordinal=ordinal)
+    with _runs.running(program):
+        outputs = _TRACES.program(concrete, count).call(inputs)
     return concrete.function_type.pack_output(outputs)
 
 
@@ -298,12 +299,17 @@ def _run_alone(
     if not isinstance(function, polymorphic_function.Function):
         return function(*args, **kwargs)
     concrete = function.get_concrete_function(*args, **kwargs)
-    _modelling.record(concrete.graph.name, concrete.graph, ordinal=ordinal)
-    if _TRACES.asserts(concrete) and tf.executing_eagerly():
-        return _asserts.run_function(
-            lambda: function(*args, **kwargs), concrete.graph.variables
-        )
-    return function(*args, **kwargs)
+    graph = concrete.graph
+    program = _modelling.record(graph.name, graph, ordinal=ordinal)
+    asserts = _TRACES.asserts(concrete)
+    if not tf.executing_eagerly():
+        return function(*args, **kwargs)
+    with _runs.running(program):
+        if asserts:
+            return _asserts.run_function(
+                lambda: function(*args, **kwargs), graph.variables
+            )
+        return function(*args, **kwargs)
 
 
 def _check_types(concrete: Any) -> None:

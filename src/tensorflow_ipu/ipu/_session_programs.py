@@ -35,21 +35,26 @@ _PASSIVE = frozenset(
 )
 
 
-def record(graph: Any, roots: Sequence[Any]) -> None:
+def record(graph: Any, roots: Sequence[Any]) -> list[_modelling.TracedProgram]:
     """Hand over what a run of these operations does on IPUs."""
     needed = sharding.dependencies(roots)
     calls = Counter(filter(None, map(_replicated_function, needed)))
     if calls:
-        for name, count in calls.items():
-            body = graph._get_function(name).graph
-            _modelling.record(name, body, num_replicas=count)
-        return
+        return [
+            _modelling.record(name, graph._get_function(name).graph, num_replicas=count)
+            for name, count in calls.items()
+        ]
+    found: list[_modelling.TracedProgram] = []
     for ordinal, ops in _by_ordinal(needed).items():
         inside = [op for op in graph.get_operations() if op in ops]
         if any(op.type not in _PASSIVE for op in inside):
             name = f"session_{'_'.join(sorted(root.name for root in roots))[:60]}"
             results = [root.outputs[0] if root.outputs else root for root in roots]
-            _modelling.record(name, graph, ops=inside, results=results, ordinal=ordinal)
+            program = _modelling.record(
+                name, graph, ops=inside, results=results, ordinal=ordinal
+            )
+            found.append(program)
+    return found
 
 
 def _replicated_function(op: Any) -> str:

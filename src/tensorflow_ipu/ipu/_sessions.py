@@ -6,15 +6,17 @@ configure it "on demand" expect; one that reaches none leaves the device alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import device as device_lib
 
-from . import _asserts, _device, _errors, _outside, _session_programs, sharding
+from . import _asserts, _device, _errors, _outside, _runs, _session_programs, sharding
+from ._modelling import TracedProgram
 
-_PLACES = "_popple_places"
+_REACHED = "_popple_reached"
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # A variable on the device may be initialised from the host without the device.
 _BOOKKEEPING = frozenset({"AssignVariableOp", "NoOp", "VarHandleOp"})
@@ -24,10 +26,13 @@ def run(
     stock: Callable[..., Any], graph: Any, fetches: Any, *args: Any, **kwargs: Any
 ) -> Any:
     """Run `fetches` with a session's own `run`."""
-    for ordinal, num_shards in _places(graph, fetches).items():
+    reached = _reached(graph, fetches)
+    for ordinal, num_shards in reached.places.items():
         check_shards(num_shards, ordinal)
         _device.attach(ordinal)
-    with _errors.in_plain_words():
+    if not reached.programs:
+        _runs.touch(reached.variables)
+    with _errors.in_plain_words(), _runs.running(*reached.programs):
         return _asserts.run_session(stock, graph, fetches, *args, **kwargs)
 
 
@@ -43,18 +48,36 @@ def check_shards(num_shards: int, ordinal: int) -> None:
         )
 
 
-def _places(graph: Any, fetches: Any) -> dict[int, int]:
-    """The devices that fetches reach, and over how many IPUs each is sharded."""
-    known: dict[Any, dict[int, int]] = getattr(graph, _PLACES, {})
-    setattr(graph, _PLACES, known)
+@dataclass(frozen=True)
+class _Reached:
+    """What a run reaches.
+
+    `places` says over how many IPUs each device is sharded, by its number.
+    """
+
+    places: Mapping[int, int]
+    programs: Sequence[TracedProgram]
+    variables: Sequence[str]
+
+
+def _reached(graph: Any, fetches: Any) -> _Reached:
+    """What a run of these fetches reaches; it is looked for once."""
+    known: dict[Any, _Reached] = getattr(graph, _REACHED, {})
+    setattr(graph, _REACHED, known)
     operations = list(_operations(graph, fetches))
     _outside.check(graph, operations)
     key = (graph.version, *(op.name for op in operations))
     if key not in known:
-        known[key] = _find_places(operations)
-        if known[key]:
-            _session_programs.record(graph, operations)
+        known[key] = _find_reached(graph, operations)
     return known[key]
+
+
+def _find_reached(graph: Any, operations: list[Any]) -> _Reached:
+    needed = list(sharding.dependencies(operations))
+    places = _find_places(needed)
+    programs = _session_programs.record(graph, operations) if places else []
+    variables = [op.name for op in needed if op.type == "VarHandleOp"]
+    return _Reached(places, programs, variables)
 
 
 def _operations(graph: Any, fetches: Any) -> Iterable[Any]:
@@ -75,9 +98,9 @@ def _leaves(fetches: Any) -> Iterable[Any]:
     return (leaf for fetch in fetches for leaf in _leaves(fetch))
 
 
-def _find_places(operations: list[Any]) -> dict[int, int]:
+def _find_places(needed: Iterable[Any]) -> dict[int, int]:
     places: dict[int, int] = {}
-    for op in _computing(sharding.dependencies(operations)):
+    for op in _computing(needed):
         device = device_lib.DeviceSpec.from_string(op.device or _beside(op))
         if device.device_type == "IPU":
             ordinal = device.device_index or 0
