@@ -65,9 +65,40 @@ def test_a_pipeline_of_scopes_or_of_lists() -> None:
         outputs = layers_in_scopes(inputs)
         scoped = ipu.keras.PipelineModel(inputs, outputs, pipeline_depth=4)
         stages = [[dense(2)], [dense(1)]]
-        listed = ipu.keras.SequentialPipelineModel(stages, 4, repeat_count=2)
+        listed = ipu.keras.SequentialPipelineModel(stages, 4)
         for model in (scoped, listed):
             assert_weights(fitted(model), weights_after(batches_of(4), 4))
+
+
+def test_serialised_batches_accumulate_too() -> None:
+    with strategy().scope():
+        stages = [[dense(2)], [dense(1)]]
+        model = ipu.keras.PipelineSequential(
+            stages, 2, device_mapping=[0, 0], batch_serialization_iterations=2
+        )
+        assert_weights(fitted(model), weights_after(batches_of(4), 4))
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "wrong"),
+    [
+        (ValueError, "`repeat_count`", {"repeat_count": 2}),
+        (NotImplementedError, "single IPU", {"batch_serialization_iterations": 2}),
+        (
+            NotImplementedError,
+            "`Sequential` schedule",
+            {
+                "batch_serialization_iterations": 2,
+                "pipeline_schedule": ipu.pipelining_ops.PipelineSchedule.Grouped,
+            },
+        ),
+    ],
+)
+def test_pipelines_say_what_they_cannot(
+    error: type[Exception], words: str, wrong: dict[str, Any]
+) -> None:
+    with strategy(2).scope(), pytest.raises(error, match=words):
+        ipu.keras.PipelineSequential([[dense(2)], [dense(1)]], 4, **wrong)
 
 
 def test_steps_and_depth_may_be_said_in_fit() -> None:

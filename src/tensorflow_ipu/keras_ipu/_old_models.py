@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.ipu.ops.pipelining_ops import PipelineSchedule
 from tf_keras.src.engine import sequential, training
 
 __all__ = ["Model", "PipelineModel", "PipelineSequential", "Sequential"]
@@ -150,10 +151,24 @@ def _pipeline(
     model: Any, count: int, device_mapping: list[int] | None, kwargs: dict[str, Any]
 ) -> None:
     _warn(model)
-    # How often a pipeline runs follows from the number of steps today.
-    for name in ("repeat_count", "batch_serialization_iterations"):
-        kwargs.pop(name, None)
-    model.set_pipelining_options(count, device_mapping, **kwargs)
+    serial = kwargs.pop("batch_serialization_iterations", 1)
+    if serial > 1:
+        _check_serialised(device_mapping, kwargs.get("pipeline_schedule"))
+        kwargs["pipeline_schedule"] = PipelineSchedule.Sequential
+    model.set_pipelining_options(count * serial, device_mapping, **kwargs)
+
+
+def _check_serialised(device_mapping: list[int] | None, schedule: Any) -> None:
+    """A batch in parts: one IPU does its stages one after another, for each part."""
+    if schedule not in (None, PipelineSchedule.Sequential):
+        raise NotImplementedError(
+            "Batch serialization is only supported with the `Sequential` schedule."
+        )
+    if device_mapping is None or len(set(device_mapping)) != 1:
+        raise NotImplementedError(
+            "When using batch serialization, all the pipeline stages need to be mapped "
+            "to a single IPU: give `device_mapping` as many zeros as there are stages."
+        )
 
 
 def _warn(model: Any) -> None:
