@@ -1,14 +1,12 @@
 """Kernels: dense products, stencils and a matrix-vector product, measured on chips.
 
-Kernels that were written in C++, vertex by vertex, are not expressed: a framework's
-program for the same sums runs other vertices, and more of them. A kernel that runs in a
-loop on its own output is priced by what one more round adds, so that loading and the
-first layout do not count.
+Kernels that were written in C++, vertex by vertex, are in `hand_written`. A kernel that
+runs in a loop on its own output is priced by what one more round adds, so that loading
+and the first layout do not count.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,6 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import popple
+from benchmarks.calibration.hand_written import (
+    matvec_cycles,
+    phase_cycles,
+    sweep_seconds,
+)
 from benchmarks.calibration.price import Case, Once, Operation, price, zeros
 from benchmarks.calibration.published import (
     KERNELS,
@@ -36,8 +39,6 @@ _DTYPES = {
 }
 TIME = "time or rate"
 _KERNEL = 3
-# Rows of hand-written C++, by their words or by the vectors that the code is made of.
-_HAND_WRITTEN = re.compile(r"codelets|half4|float2|, float, phase|block \d+x\d+")
 
 
 def kernel_rows(facts: Path) -> Iterator[Rows]:
@@ -57,6 +58,10 @@ def _model_of(row: Published) -> tuple[str, Model]:
         return "dense matmul", dense_teraflops
     if "poplin convolution" in row.workload:
         return "stencil", blur_seconds
+    if "phase" in row.workload:
+        return "stencil by hand", phase_cycles
+    if "blur" in row.workload or row.workload.startswith("stencil"):
+        return "stencil by hand", sweep_seconds
     if "matrix-vector" in row.workload:
         return "matrix-vector", matvec_cycles
     return "other", _refuse
@@ -66,10 +71,6 @@ def _figures(row: Published, model: Model) -> Mapping[str, float]:
     row.check_value()
     if row.kind == OTHER or "compil" in row.metric:
         raise NotExpressed(f"no model of {row.metric!r}")
-    if row.num_chips > 1:
-        raise NotExpressed("a field over several chips has no words in PopTorch")
-    if _HAND_WRITTEN.search(f"{row.workload} {row.config}"):
-        raise NotExpressed("hand-written C++ vertices, which frameworks do not run")
     return {TIME: model(row)}
 
 
@@ -96,6 +97,8 @@ def dense_teraflops(row: Published) -> float:
 
 def blur_seconds(row: Published) -> float:
     """A depthwise convolution of an image with itself as the next input."""
+    if row.num_chips > 1:
+        raise NotExpressed("a field over several chips has no words in PopTorch")
     width, height = map(int, row.find(r"image (\d+)x(\d+)").groups())
     dtype = _DTYPES[row.find(r"\b(half|float)\b")[1]]
     groups = int(row.find(r"(\d+) conv groups", row.workload)[1])
@@ -112,20 +115,6 @@ def blur_seconds(row: Published) -> float:
         row.chip,
     )
     return int(row.find(r"(\d+) convs")[1]) * _seconds(cost, row.chip)
-
-
-def matvec_cycles(row: Published) -> float:
-    """Compute cycles of the mean tile."""
-    found = row.find(r"(\d+)x(\d+) (FP16|FP32)", row.workload)
-    rows, columns, dtype = int(found[1]), int(found[2]), _DTYPES[found[3]]
-    if row.metric != "tile-average compute cycles":
-        raise NotExpressed(row.metric)
-    operands = {
-        "matrix": zeros(rows, columns, dtype=dtype),
-        "vector": zeros(columns, dtype=dtype),
-    }
-    modelled = price(Case(Once(torch.mv, operands)), row.chip).modelled
-    return _counted_cost(modelled).compute_cycles
 
 
 def cost_of_round(

@@ -11,8 +11,8 @@ from popple.program import GlobalExchange, TileVector
 from popple.sim.links import link_cycles, route
 from popple.target import Target, load_system, load_target
 
-# 150 ns a hop at 1.85 GHz: 277.5 cycles; 27.2 GB/s to a neighbour, 136 GB/s in all.
-ONE_HOP, TWO_HOPS = 278, 555
+# 640 ns a hop at 1.85 GHz: 1,184 cycles; 27.2 GB/s to a neighbour, 136 GB/s in all.
+ONE_HOP, TWO_HOPS = 1184, 2368
 MEGABYTE = 1_000_000
 NEIGHBOUR_CYCLES = 68_015  # 1 MB x 1.85 GHz / 27.2 GB/s = 68,014.7
 

@@ -95,9 +95,10 @@ def test_flops_count_every_vertex() -> None:
         (0, 40, 0, True, 5),  # two buses: 40 B / 8
         (40, 40, 0, True, 10),  # sending is not doubled
         (0, 40, 20, False, 40),  # two control instructions for each message
+        (40, 40, 20, False, 50),  # issued by the thread that sends
     ],
 )
-def test_exchange_takes_the_longest_of_three(
+def test_exchange_takes_as_long_as_issuing_or_receiving(
     sent: int, received: int, messages: int, is_shared: bool, payload: int
 ) -> None:
     step = Exchange(

@@ -113,8 +113,8 @@ def test_traffic_between_chips_syncs_all_of_them() -> None:
     step = GlobalExchange("g", ((0, 1, 8),), tiles(8, 0, 0, 0), tiles(0, 0, 8, 0))
     timing = time(two_chips(step))
     assert timing.cost.sync_cycles == SYNC + 600
-    # A hop of 278 cycles and two cycles for 8 bytes into one tile.
-    assert timing.cost.link_cycles == 278 + 2
+    # A hop of 1,184 cycles and two cycles for 8 bytes into one tile.
+    assert timing.cost.link_cycles == 1184 + 2
     assert timing.cost.link_bytes == 8
     assert timing.busy_by_chip[0] == (timing.cost.cycles,) * 2
 
