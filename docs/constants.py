@@ -24,6 +24,7 @@ MECHANISMS = (
     "popple/plan/mapping.py",
     "popple/plan/reduction.py",
     "popple/plan/rules/generic.py",
+    "popple/plan/tile_reduction.py",
     "popple/sim/footprint.py",
     "popple/sim/phases.py",
 )

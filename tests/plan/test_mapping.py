@@ -66,8 +66,10 @@ def test_rotated_linear_differs_from_the_plain_one() -> None:
     assert not is_colocated(plain, f32(64), rotated, f32(64))
 
 
-def test_spread_uses_a_tile_per_word() -> None:
-    assert spread_mapping(f32(64), CHIP).bytes_by_tile.num_nonzero == 32
+def test_spread_keeps_enough_together() -> None:
+    # 64 floats in words of 2: 8 on a tile at least.
+    assert spread_mapping(f32(64), CHIP, 2, 8).bytes_by_tile.runs[0] == (8, 32)
+    assert spread_mapping(f32(64), CHIP, 2, 2).bytes_by_tile.num_nonzero == 32
 
 
 @given(VECTORS, st.integers(0, 10_000))

@@ -16,7 +16,7 @@ from popple.graph import DType
 from popple.plan.codelets.elementwise import fill_cycles
 from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
 from popple.plan.codelets.rates import DATA_PATH_BYTES
-from popple.plan.codelets.reduce import strided_reduce_cycles
+from popple.plan.tile_reduction import Arithmetic, Stretch, tile_cycles
 from popple.target import Chip
 from popple.units import ceil_div
 
@@ -126,8 +126,14 @@ def _sum_cycles(share: Share, dtype: DType, split: Split, chip: Chip) -> int:
     elements, workers = share.rows * share.columns, chip.num_workers
     owned = ceil_div(elements, split.shares)
     moved = ceil_div(share.table_bytes, chip.exchange_bytes_per_cycle)
-    added = strided_reduce_cycles(owned, split.shares, dtype, 1, workers)
+    added = sum_cycles(owned, split.shares, dtype, workers)
     return fill_cycles(dtype, elements, workers) + moved + added
+
+
+def sum_cycles(outputs: int, fan_in: int, dtype: DType, num_workers: int) -> int:
+    """Tile cycles to add up `fan_in` partials of every output."""
+    stretch = Stretch(1, max(1, outputs), fan_in)
+    return tile_cycles(stretch, Arithmetic(dtype, dtype, dtype), num_workers)
 
 
 def memory_bytes(lookup: Lookup, split: Split) -> int:

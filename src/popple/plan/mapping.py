@@ -24,14 +24,19 @@ MIN_BYTES_PER_TILE = 128
 _LONGEST_LAYOUT = 160
 
 
-def num_linear_tiles(num_bytes: int, grain_bytes: int, num_tiles: int) -> int:
+def num_linear_tiles(
+    num_bytes: int,
+    grain_bytes: int,
+    num_tiles: int,
+    min_bytes: int = MIN_BYTES_PER_TILE,
+) -> int:
     """Tiles a linear mapping uses.
 
     Poplar's rule: at least 128 bytes a tile, in grains of one 64-bit word, and no
     more tiles than the largest share makes necessary (PopLibs poputil/Util.cpp).
     """
     grains = max(1, ceil_div(num_bytes, grain_bytes))
-    enough = max(1, grains // ceil_div(MIN_BYTES_PER_TILE, grain_bytes))
+    enough = max(1, grains // ceil_div(min_bytes, grain_bytes))
     share = max(ceil_div(grains, num_tiles), ceil_div(grains, enough))
     return ceil_div(grains, share)
 
@@ -51,15 +56,19 @@ def linear_mapping(tensor: TensorType, chip: Chip, begin_tile: int = 0) -> TileM
     return TileMapping(bytes_by_tile.rotated(offset), f"{LINEAR}+{offset}")
 
 
-def spread_mapping(tensor: TensorType, chip: Chip) -> TileMapping:
-    """Elements in flat order over as many tiles as there are words.
+def spread_mapping(
+    tensor: TensorType, chip: Chip, grain_elements: int, min_elements: int
+) -> TileMapping:
+    """Elements in flat order, at least `min_elements` on a tile, in grains.
 
     For small results of much work, such as sums: a linear mapping would put 128 bytes
     of them, and all the work, on one tile.
     """
-    grain = chip.data_path_bits // 8
-    tiles = chip.num_tiles
-    return TileMapping(TileVector.spread(tensor.num_bytes, tiles, tiles, grain), LINEAR)
+    size, tiles = tensor.dtype.num_bytes, chip.num_tiles
+    grain, least = grain_elements * size, min_elements * size
+    used = num_linear_tiles(tensor.num_bytes, grain, tiles, least)
+    vector = TileVector.spread(tensor.num_bytes, used, tiles, grain)
+    return TileMapping(vector, LINEAR)
 
 
 def is_linear(mapping: TileMapping) -> bool:

@@ -2,6 +2,7 @@
 
 from popple.plan import OpPlan, TileMapping
 from popple.plan.opplan import Compute, Move
+from popple.plan.reduction import stage_share
 from popple.program import TileVector
 from tests.plan.machines import bow, plan
 from tests.plan.signatures import f16, f32, make
@@ -25,37 +26,53 @@ def test_few_partials_are_combined_in_one_stage() -> None:
     # Rows of 1 KiB on 8 tiles each: 8 partials for every output.
     made = plan(make("reduce_sum", [f32(100, 256)], [f32(100)], dims=(1,)))
     assert stages(made) == "CMC"
-    assert dict(made.choice)["reduce stages"] == "2"
+    assert dict(made.choice)["reduce partials"] == "8"
 
 
 def test_many_partials_are_combined_in_two_stages() -> None:
+    # 1471 tiles: 1471 // 64 = 22 of them take 67 partials each, one takes the 22.
     made = plan(make("reduce_sum", [f32(1000, 1000)], [f32()], dims=(0, 1)))
-    assert stages(made) == "CMCMC"
-
-
-def test_all_partials_arrive() -> None:
-    # 200 tiles hold 128 bytes each of one sum: one stage of 15 partials for each of
-    # 14 tiles (15 x 14 covers 200), then 14 partials for one.
-    made = plan(make("reduce_sum", [f32(6400)], [f32()], dims=(0,)))
+    assert stages(made) == "CCMCMC"
     first, second = (step for step in made.steps if isinstance(step, Move))
-    assert first.received_by_tile.total == 14 * 15 * 4
-    assert second.received_by_tile.total == 14 * 4
+    assert first.received_by_tile.runs[0] == (22, 67 * 4)
+    assert second.received_by_tile.runs[0] == (1, 22 * 4)
+
+
+def test_many_outputs_go_straight_to_their_tiles() -> None:
+    # 74 partials for each output, fewer than 2 sqrt(1472), from most tiles.
+    made = plan(make("reduce_sum", [f32(20, 64 * 1024)], [f32(20)], dims=(1,)))
+    assert len([step for step in made.steps if isinstance(step, Move)]) == 1
+
+
+def test_a_share_takes_a_grain_of_columns_and_enough_partials() -> None:
+    # 299 partials of 4 x 8 outputs: 4 columns, 299 * 4 // 64 = 18 cuts of 17 rows.
+    assert stage_share(32, 299, 8, 4, 1200) == (4, 17)
+
+
+def test_results_lie_together_in_four_words() -> None:
+    made = plan(make("reduce_sum", [f16(6272, 32)], [f16(32)], dims=(0,)))
+    assert made.outputs[0].bytes_by_tile.runs[0] == (4, 16)
+
+
+def test_data_that_is_not_reduced_on_its_tile_is_sent_as_it_is() -> None:
+    # 64 rows of 64 halves, one on each tile: no tile has two of one column.
+    made = plan(make("reduce_sum", [f16(64, 64)], [f16(64)], dims=(0,)))
+    assert stages(made)[0] == "M"
 
 
 def test_sums_of_halves_travel_as_floats_and_maxima_as_halves() -> None:
     for kind, size in (("reduce_sum", 4), ("reduce_max", 2)):
         made = plan(make(kind, [f16(6400)], [f16()], dims=(0,)))
-        move = made.steps[1]
-        assert isinstance(move, Move)
+        move = next(step for step in made.steps if isinstance(step, Move))
         assert move.sent_by_tile.maximum == size
 
 
 def test_columns_leave_a_partial_for_every_column_a_tile_holds() -> None:
-    # 64 tiles of 128 bytes: one row of 32 columns each, 32 partials of 4 bytes.
-    made = plan(make("reduce_sum", [f32(64, 32)], [f32(32)], dims=(0,)))
+    # 64 tiles of 128 bytes: two rows of 16 columns each, 16 partials of 4 bytes.
+    made = plan(make("reduce_sum", [f32(128, 16)], [f32(16)], dims=(0,)))
     move = made.steps[1]
     assert isinstance(move, Move)
-    assert move.sent_by_tile.runs == ((64, 128), (TILES - 64, 0))
+    assert move.sent_by_tile.runs == ((64, 64), (TILES - 64, 0))
 
 
 def test_no_dims_reduce_everything() -> None:

@@ -79,7 +79,17 @@ def multi_codelet(
     a few dozen codelets, so one takes 200 to 900 bytes. State is a few pointers and
     counts of 4 bytes.
     """
+    return Codelet(_full_name(name, dtype), Thread.MULTI, code_bytes, state_bytes)
+
+
+def worker_codelet(
+    name: str, dtype: DType, code_bytes: int, state_bytes: int = 16
+) -> Codelet:
+    """A codelet that one worker runs alone; a tile has several vertices of it."""
+    return Codelet(_full_name(name, dtype), Thread.WORKER, code_bytes, state_bytes)
+
+
+def _full_name(name: str, dtype: DType) -> str:
     base, _, argument = name.partition("<")
     arguments = ",".join(part for part in (argument, type_name(dtype)) if part)
-    full_name = f"{base}<{arguments}>"
-    return Codelet(full_name, Thread.MULTI, code_bytes, state_bytes)
+    return f"{base}<{arguments}>"

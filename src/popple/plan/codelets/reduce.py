@@ -1,7 +1,7 @@
-"""Reduction codelets: cycles to reduce what lies on one tile.
+"""Reduction codelets: cycles of one worker that reduces its part of a tile's data.
 
-Source: PopLibs popops/reduction cycle estimation functions. All are shared by the
-workers of a tile after a supervisor prologue of 33 cycles.
+Source: PopLibs popops/reduction/CycleEstimationFunctions.cpp. `step_cycles` are those
+of one 64-bit word in the inner loop.
 """
 
 from __future__ import annotations
@@ -10,59 +10,22 @@ from popple.graph import DType
 from popple.plan.codelets.rates import num_lanes
 from popple.units import ceil_div
 
-SUPERVISOR_CYCLES = 33
-
-
-def scalar_reduce_cycles(
-    num_elements: int, dtype: DType, step_cycles: int, num_workers: int
-) -> int:
-    """All elements of the tile to one: every worker a part, one worker the parts."""
-    words = ceil_div(ceil_div(num_elements, num_workers), num_lanes(dtype))
-    parts = ceil_div(num_workers, num_lanes(dtype))
-    worker = (22 + step_cycles * words) + (22 + step_cycles * parts)
-    return SUPERVISOR_CYCLES + num_workers * worker
+# Cycles after the inner loop of a strided reduction: leave it, store the result.
+_STORE_CYCLES = {4: 5, 2: 8}
 
 
 def continuous_reduce_cycles(
-    num_outputs: int,
-    num_partials: int,
-    dtype: DType,
-    step_cycles: int,
-    num_workers: int,
+    num_outputs: int, num_partials: int, dtype: DType, step_cycles: int
 ) -> int:
     """Each output from `num_partials` neighbours: 17 + outputs (12 + words)."""
     words = ceil_div(num_partials, num_lanes(dtype))
-    outputs = ceil_div(num_outputs, num_workers)
-    worker = 17 + outputs * (12 + step_cycles * words)
-    return SUPERVISOR_CYCLES + num_workers * worker
+    return 17 + num_outputs * (12 + step_cycles * words)
 
 
 def strided_reduce_cycles(
-    num_outputs: int,
-    num_partials: int,
-    dtype: DType,
-    step_cycles: int,
-    num_workers: int,
+    num_outputs: int, num_partials: int, dtype: DType, step_cycles: int
 ) -> int:
-    """Rows of outputs on top of each other: 16 + words (3 + 3 + 3 + partials - 1)."""
-    words = ceil_div(ceil_div(num_outputs, num_lanes(dtype)), num_workers)
-    worker = 16 + words * (9 + step_cycles * max(0, num_partials - 1))
-    return SUPERVISOR_CYCLES + num_workers * worker
-
-
-def tile_reduce_cycles(
-    num_elements: int,
-    num_outputs: int,
-    is_continuous: bool,
-    dtype: DType,
-    step_cycles: int,
-    num_workers: int,
-) -> int:
-    """`num_elements` of a tile to `num_outputs`, by the codelet that fits."""
-    if num_elements == 0:
-        return 0
-    if num_outputs <= 1:
-        return scalar_reduce_cycles(num_elements, dtype, step_cycles, num_workers)
-    partials = ceil_div(num_elements, num_outputs)
-    formula = continuous_reduce_cycles if is_continuous else strided_reduce_cycles
-    return formula(num_outputs, partials, dtype, step_cycles, num_workers)
+    """Rows of outputs on top of each other, one word of every row after the other."""
+    words = ceil_div(num_outputs, num_lanes(dtype))
+    store = _STORE_CYCLES.get(dtype.num_bytes, 5)
+    return 16 + words * (6 + store + step_cycles * max(0, num_partials - 1))

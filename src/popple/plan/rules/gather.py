@@ -11,7 +11,6 @@ from popple.graph import Signature, TensorType
 from popple.plan.builder import PlanBuilder, vertices
 from popple.plan.codelets.elementwise import fill_cycles
 from popple.plan.codelets.rates import multi_codelet
-from popple.plan.codelets.reduce import strided_reduce_cycles
 from popple.plan.lookup import (
     INDEX_BYTES,
     Lookup,
@@ -19,6 +18,7 @@ from popple.plan.lookup import (
     choose_split,
     lookup_cycles,
     share_of,
+    sum_cycles,
 )
 from popple.plan.mapping import elements_by_tile
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
@@ -92,7 +92,7 @@ def _add_up_partials(
         multi_codelet("popops::ReducePartials<ADD", dtype, 620, 20),
         home,
         builder.request.signature.outputs[0],
-        lambda n: strided_reduce_cycles(n, fan_in, dtype, 1, workers),
+        lambda n: sum_cycles(n, fan_in, dtype, workers),
         flops_per_element=fan_in,
     )
     last = builder.position - 1

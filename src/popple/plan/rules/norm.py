@@ -42,7 +42,7 @@ def plan_norm(request: PlanRequest) -> OpPlan:
     """Statistics of the input, then normalise, scale and shift."""
     builder, target, wishes, normed = _begin(request)
     tensor = normed.tensor
-    reduction = Reduction("ADD_AND_SQUARE_ADD", tensor, normed.kept, 3, 2)
+    reduction = Reduction("ADD_AND_SQUARE_ADD", tensor, normed.kept, 1, 2)
     rows = reduced_type(reduction, DType.F32)
     source = add_reduction(builder, "statistics", reduction, target, rows)
     add_unary(builder, "rsqrt", rows, source)

@@ -6,11 +6,12 @@ from popple.graph import DType, TensorType
 from popple.plan.broadcast import add_binary, add_unary
 from popple.plan.builder import PlanBuilder, vertices
 from popple.plan.codelets.rates import multi_codelet
-from popple.plan.codelets.reduce import tile_reduce_cycles
+from popple.plan.codelets.reduce import continuous_reduce_cycles
 from popple.plan.mapping import elements_by_tile, mapping_like
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 from popple.plan.reduction import Reduction, add_reduction
 from popple.program import TileVector
+from popple.units import ceil_div
 
 # Kind: operation, worker cycles per word, values carried, whether the type stays.
 # A log-add takes 13 (half) or 23 (float) cycles per operation, PopLibs popops.
@@ -22,9 +23,9 @@ _OPERATIONS: dict[str, tuple[str, int, int, bool]] = {
     "reduce_prod": ("MUL", 1, 1, False),
     "reduce_any": ("LOGICAL_OR", 5, 1, True),
     "reduce_all": ("LOGICAL_AND", 5, 1, True),
-    "reduce_norm": ("SQUARE_ADD", 2, 1, False),
+    "reduce_norm": ("SQUARE_ADD", 1, 1, False),
     "reduce_log_sum_exp": ("LOG_ADD", 23, 1, False),
-    "reduce_variance": ("ADD_AND_SQUARE_ADD", 3, 2, False),
+    "reduce_variance": ("ADD_AND_SQUARE_ADD", 1, 2, False),
     "arg_max": ("ARG_MAX", 6, 2, False),  # assumed: value and index are compared
     "arg_min": ("ARG_MIN", 6, 2, False),
 }
@@ -73,7 +74,8 @@ def _add_running_sum(
     workers = builder.num_workers
 
     def cycles(size: int) -> int:
-        return tile_reduce_cycles(size, size, True, dtype, 1, workers)
+        share = ceil_div(size, workers)
+        return workers * continuous_reduce_cycles(share, 1, dtype, 1)
 
     builder.compute("scan", vertices(codelet, spans, cycles, lambda n: n))
 

@@ -79,7 +79,7 @@ def _add_norms(builder: PlanBuilder, weight: TensorType, home: TileMapping) -> N
     kept = (False,) * len(weight.shape)
     scalar = TensorType(DType.F32, ())
     for name in ("weight-norm", "step-norm"):
-        reduction = Reduction("SQUARE_ADD", weight, kept, 2)
+        reduction = Reduction("SQUARE_ADD", weight, kept)
         add_reduction(builder, name, reduction, home, scalar)
 
 
