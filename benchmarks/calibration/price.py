@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ import poptorch
 from benchmarks.calibration.rows import NotExpressed
 from popple.errors import PoppleError
 from popple.graph import Graph, Op, Phase
+from popple.program import Category
+from popple.sim.memory import CODE, Memory
 
 Operation = Callable[..., Tensor]
 
@@ -136,8 +138,12 @@ def zeros(*shape: int, dtype: torch.dtype = torch.float16) -> Tensor:
     return torch.zeros(shape, dtype=dtype)
 
 
-def price(case: Case, target: str) -> Price:
-    """Capture, plan and simulate the case on a target."""
+def price(case: Case, target: str, counts_code: bool = True) -> Price:
+    """Capture, plan and simulate the case on a target.
+
+    Without `counts_code`, memory is that of a program whose vertices were never
+    compiled: no instructions, no stacks.
+    """
     options = poptorch.Options().useOfflineIpuTarget()
     options.showCompilationProgressBar(False)
     options.Precision.setPartialsType(case.partials)
@@ -148,9 +154,16 @@ def price(case: Case, target: str) -> Price:
         executor.compile()
         modelled = popple.modelled(executor)
     memory = modelled.simulation.memory
+    if not counts_code:
+        memory = _without_code(memory)
     cycles = _counted_cycles(case, modelled)
-    peak = modelled.simulation.peak_tile_bytes
-    return Price(cycles, peak, memory.total.total, modelled)
+    return Price(cycles, max(memory.peak_by_chip), memory.total.total, modelled)
+
+
+def _without_code(memory: Memory) -> Memory:
+    uncounted = (*CODE, Category.STACK)
+    kept = {c: v for c, v in memory.always_live.items() if c not in uncounted}
+    return replace(memory, always_live=kept)
 
 
 def _counted_cycles(case: Case, modelled: popple.Modelled) -> int:

@@ -102,3 +102,16 @@ def test_every_published_row_is_in_a_set() -> None:
     assert kinds_found == {"kernels", "models", "memory", "other"}
     assert len(list(kernel_rows(DATA))) > 50
     assert len(list(model_rows(DATA))) > 50
+
+
+def test_code_that_a_tool_never_compiles_has_no_memory() -> None:
+    text = "--input-size 8 --output-size 8 --bias 0"
+    _, whole = priced("fc", text)
+    bare = price(TOOLS["fc"](Params(text)), "gc200", counts_code=False)
+    held = whole.modelled.simulation.memory.by_category
+    uncounted = (
+        "controlCode vertexCode internalExchangeCode hostExchangeCode "
+        "globalExchangeCode stack"
+    )
+    code = [v.total for c, v in held.items() if c.value in uncounted.split()]
+    assert whole.total_bytes - bare.total_bytes == sum(code) > 0
