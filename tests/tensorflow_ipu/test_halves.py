@@ -36,9 +36,17 @@ def test_results_too_large_are_the_largest_number() -> None:
     assert np.isinf(half(300) * half(300))
 
 
-def test_a_device_that_gives_no_number_does_not_cut_off() -> None:
-    result = on_device(lambda: half(300) * half(300), nanoo=True)
-    assert not np.isfinite(result)
+def test_a_device_may_give_no_number_for_results_too_large() -> None:
+    result = on_device(lambda: half(300, 2) * half(300, 2), nanoo=True)
+    np.testing.assert_array_equal(result, [np.nan, 4])
+    converted = on_device(lambda: tf.cast([1e9, -np.inf, 1], tf.float16), nanoo=True)
+    np.testing.assert_array_equal(converted, [np.nan, -np.inf, 1])
+
+
+def test_quotients_too_large_are_the_largest_number() -> None:
+    # 1 / 0 is an infinity on purpose.
+    result = on_device(lambda: half(300, -300, 1, 8) / half(0.001, 0.001, 0, 4))
+    np.testing.assert_array_equal(result, [LARGEST, -LARGEST, np.inf, 2])
 
 
 def test_sums_have_room_for_what_they_add_up() -> None:
@@ -63,9 +71,23 @@ def test_gradients_pass_what_was_cut_off(tape: bool) -> None:
     assert float(on_device(gradient)[0]) == 600
 
 
-def test_infinities_that_are_meant_stay() -> None:
-    result = on_device(lambda: tf.cast(tf.constant([1e9, -np.inf]), tf.float16))
-    assert np.isinf(result).all()
+@pytest.mark.parametrize("nanoo", [False, True])
+@pytest.mark.parametrize("tape", [True, False])
+def test_gradients_pass_conversions_and_quotients(tape: bool, nanoo: bool) -> None:
+    def gradient() -> Any:
+        x = tf.constant([8.0])
+        with tf.GradientTape() as recorded:
+            recorded.watch(x)
+            y = half(3) * (tf.cast(x, tf.float16) / half(2))
+        return recorded.gradient(y, x) if tape else tf.gradients(y, x)[0]
+
+    assert float(on_device(gradient, nanoo)[0]) == 1.5
+
+
+def test_numbers_too_large_to_convert_are_the_largest() -> None:
+    result = on_device(lambda: tf.cast([1e9, -1e9, -np.inf, 2], tf.float16))
+    np.testing.assert_array_equal(result, [LARGEST, -LARGEST, -np.inf, 2])
+    assert float(on_device(lambda: tf.cast(100_000, tf.float16))) == LARGEST
 
 
 def test_a_list_of_results_is_a_list() -> None:

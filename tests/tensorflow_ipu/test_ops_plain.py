@@ -102,6 +102,37 @@ def test_multi_conv_calls_the_function() -> None:
         refused(1.0)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"planTyp": "serial"}, "Unrecognised option 'planTyp'"),
+        ({"planType": "both"}, "Invalid value 'both' for option 'planType'"),
+        ({"perConvReservedTiles": "few"}, "Invalid value 'few'"),
+    ],
+)
+def test_multi_conv_refuses_options_that_it_does_not_have(
+    options: dict[str, str], words: str
+) -> None:
+    wrong = ipu.nn_ops.multi_conv(lambda x: x, options=options)
+    for call in (wrong, tf.function(wrong)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            call(1.0)
+    right = ipu.nn_ops.multi_conv(lambda x: x, options={"cycleBackOff": "0.2"})
+    assert tf.function(right)(1.0).numpy() == 1.0
+
+
+def test_convolutions_side_by_side_do_not_need_each_other() -> None:
+    def convolve(x: Any) -> Any:
+        return tf.nn.conv2d(x, tf.ones((1, 1, 1, 1)), 1, "VALID")
+
+    x = tf.ones((1, 2, 2, 1))
+    beside = ipu.nn_ops.multi_conv(lambda x: (convolve(x), convolve(x)))
+    assert len(tf.function(beside)(x)) == 2
+    behind = ipu.nn_ops.multi_conv(lambda x: convolve(convolve(x)))
+    with pytest.raises(tf.errors.FailedPreconditionError, match="independent of"):
+        tf.function(behind)(x)
+
+
 @pytest.mark.parametrize("dimension", ["a_columns", "a_rows_b_columns", "b_rows"])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_serialized_matmul(dimension: str, transposed: bool) -> None:

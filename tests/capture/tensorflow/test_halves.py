@@ -42,3 +42,10 @@ def test_where_half_precision_ends_the_machine_stops_by_itself() -> None:
         return tf.raw_ops.ClipByValue(t=x, clip_value_min=low, clip_value_max=high)
 
     assert imitated(cut) == ["tanh"]
+
+
+def test_what_is_asked_for_the_sake_of_half_precision_is_free() -> None:
+    def no_number(x: Any) -> Any:
+        return tf.where(tf.math.is_inf(x), tf.constant(1.0, tf.float16), x)
+
+    assert imitated(no_number) == ["tanh"]

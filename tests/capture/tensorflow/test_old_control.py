@@ -143,3 +143,12 @@ def test_handles_may_be_handed_on_outside_the_program() -> None:
     ops = graph.get_operations()[num_before:]
     lowered = lower_graph(graph, ops=ops, results=[result])
     assert names_of(lowered.graph, Role.WEIGHT) == ["net/weight"]
+
+
+def test_a_placeholder_on_the_device_is_an_input() -> None:
+    graph = tf.Graph()
+    with graph.as_default():
+        x = v1.placeholder(tf.float32, (2, 4), "x")
+        results = [tf.tanh(x)]
+    lowered = lower_graph(graph, ops=graph.get_operations(), results=results)
+    assert kinds(lowered.graph) == ["tanh"]

@@ -29,7 +29,7 @@ from popple.capture.tensorflow.order import (
     needed_ops,
     units_in_order,
 )
-from popple.capture.tensorflow.tags import Tag, Tagger, either
+from popple.capture.tensorflow.tags import HALF, Tag, Tagger, either
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.graph import Phase, Role, get_op
 
@@ -169,6 +169,8 @@ class Walker:
     ) -> Sequence[Known]:
         if op.type == "Const":
             return [self._constant(op)]
+        if op.type == "Placeholder":  # fed by the host, wherever it was put
+            return [self._from_outside(op.outputs[0])]
         if (control := self.control.get(op.type)) is not None:
             return control(self, Call(op, inputs, around))
         if (folded := fold(op, inputs)) is not None:
@@ -177,6 +179,8 @@ class Walker:
         if tag.phase is None:
             tag = replace(tag, phase=self.phase_behind(op, inputs))
         context = OpContext(self.builder, self.effects, op, tag, inputs)
+        if context.attr(HALF) and op.outputs[0].dtype.is_bool:
+            return [None]  # asked so that half precision is as on the machine
         return find_rule(op.type)(context)
 
     def _constant(self, op: Operation) -> Known:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ops import nn_impl
 
+from ._multi_conv import multi_conv as multi_conv
 from ._tensors import Dtype, Tensor
 
 
@@ -37,30 +37,6 @@ def swish(x: Tensor, name: str | None = None) -> Tensor:
 def softmax(x: Tensor, stable: bool = False, name: str | None = None) -> Tensor:
     """Softmax over the last dimension, which is always the stable kind here."""
     return tf.nn.softmax(x, name=name)
-
-
-def multi_conv(
-    func: Callable[..., Any] | None = None, options: dict[str, str] | None = None
-) -> Callable[..., Any]:
-    """Marks a function whose convolutions run at the same time, side by side.
-
-    `options` are flags for the planner of these convolutions; they change no value.
-    """
-
-    def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(inner)
-        def call(*args: Any) -> Any:
-            if options and not isinstance(options, dict):
-                raise TypeError(
-                    "Expected the multi_conv `options` to be a `dict`, but got "
-                    f"{options} instead."
-                )
-            with tf.name_scope("multi_conv"):
-                return inner(*[tf.convert_to_tensor(arg) for arg in args])
-
-        return call
-
-    return decorate if func is None else decorate(func)
 
 
 _compute_sampled_logits = functools.partial(

@@ -151,6 +151,8 @@ def lower_clip(context: OpContext) -> Sequence[Known]:
 
 def lower_select(context: OpContext) -> Sequence[Known]:
     """Mask, then two operands. Old masks stand for whole rows."""
+    if context.attr(HALF):
+        return [context.inputs[2]]
     result, mask = context.result_type(), context.name(0)
     shape = context.type_of(mask).shape
     if context.kind == "Select" and 0 < len(shape) < len(result.shape):

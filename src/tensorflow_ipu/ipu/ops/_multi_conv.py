@@ -1,0 +1,103 @@
+"""Convolutions that run at the same time, side by side, and the options they take."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from .. import _errors, sharding
+
+__all__ = ["multi_conv"]
+
+_PLAN_TYPES = ("parallel", "serial")
+_OPTIONS: Mapping[str, Callable[[str], Any]] = {
+    "planType": _PLAN_TYPES.index,
+    "perConvReservedTiles": int,
+    "cycleBackOff": float,
+}
+_CONVOLUTIONS = frozenset(
+    {
+        "Conv2D",
+        "Conv2DBackpropInput",
+        "Conv3D",
+        "Conv3DBackpropInputV2",
+        "DepthwiseConv2dNative",
+    }
+)
+
+
+def multi_conv(
+    func: Callable[..., Any] | None = None, options: dict[str, str] | None = None
+) -> Callable[..., Any]:
+    """Marks a function whose convolutions run at the same time, side by side.
+
+    `options` are flags for the planner of these convolutions; they change no value.
+    One that there is not, or a convolution of another's result, fails when it runs.
+    """
+
+    def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(inner)
+        def call(*args: Any) -> Any:
+            if options and not isinstance(options, dict):
+                raise TypeError(
+                    "Expected the multi_conv `options` to be a `dict`, but got "
+                    f"{options} instead."
+                )
+            with tf.name_scope("multi_conv"):
+                checks = [*map(_refuse, _wrong(options or {}))]
+                with tf.control_dependencies(checks):
+                    tensors = [tf.convert_to_tensor(arg) for arg in args]
+                    return _independent(inner, [tf.identity(x) for x in tensors])
+
+        return call
+
+    return decorate if func is None else decorate(func)
+
+
+def _refuse(message: str) -> Any:
+    prefix = "[Poplar][Build graph] invalid_option: "
+    return _errors.failing(tf.errors.InvalidArgumentError, prefix + message)
+
+
+def _wrong(options: Mapping[str, str]) -> list[str]:
+    """What is wrong with these options."""
+    found: list[str] = []
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            known = ", ".join(_OPTIONS)
+            found.append(f"Unrecognised option '{name}'. There are: {known}.")
+            continue
+        try:
+            _OPTIONS[name](value)
+        except ValueError:
+            one_of = f": not one of {_PLAN_TYPES}" if name == "planType" else ""
+            found.append(f"Invalid value '{value}' for option '{name}'{one_of}.")
+    return found
+
+
+def _independent(func: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """Call a function; what it returns fails if it convolves another's result."""
+    if tf.executing_eagerly():
+        return func(*args)
+    graph = tf.compat.v1.get_default_graph()
+    before = len(graph.get_operations())
+    outputs = func(*args)
+    made = [op for op in graph.get_operations()[before:] if op.type in _CONVOLUTIONS]
+    if not _depend(made):
+        return outputs
+    failed = _errors.failing(
+        tf.errors.FailedPreconditionError,
+        "A MultiConvolution operation requires all convolutions to be independent of "
+        "each other: take the one that convolves another's result out of the function.",
+    )
+    with tf.control_dependencies([failed]):
+        return tf.nest.map_structure(tf.identity, outputs)
+
+
+def _depend(ops: Sequence[Any]) -> bool:
+    """Whether one of these operations needs another."""
+    own = set(ops)
+    return any(sharding.dependencies([op]) & (own - {op}) for op in ops)
