@@ -37,7 +37,9 @@ class Form:
     has_fp8: bool = False
     has_gelu: bool = True
     has_float_norms: bool = False
+    has_attention_bias: bool = True
     dropout: float = 0.0
+    has_attention_dropout: bool = True
 
 
 class Product(nn.Module):
@@ -45,10 +47,12 @@ class Product(nn.Module):
 
     weight: Tensor
 
-    def __init__(self, inputs: int, outputs: int, form: Form) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, form: Form, has_bias: bool = True
+    ) -> None:
         super().__init__()
         self.has_fp8 = form.has_fp8
-        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.bias = nn.Parameter(torch.zeros(outputs)) if has_bias else None
         weight = torch.zeros(inputs, outputs)
         if form.has_fp8:
             self.register_buffer("weight", weight.to(FP8))
@@ -57,10 +61,12 @@ class Product(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Product and bias."""
-        if self.has_fp8:
-            rows = x.to(FP8).flatten(0, -2) @ self.weight
-            return rows.to(x.dtype).unflatten(0, x.shape[:-1]) + self.bias
-        return x @ self.weight + self.bias
+        product = self._in_fp8(x) if self.has_fp8 else x @ self.weight
+        return product if self.bias is None else product + self.bias
+
+    def _in_fp8(self, x: Tensor) -> Tensor:
+        rows = x.to(FP8).flatten(0, -2) @ self.weight
+        return rows.to(x.dtype).unflatten(0, x.shape[:-1])
 
 
 class Layer(nn.Module):
@@ -70,8 +76,8 @@ class Layer(nn.Module):
         super().__init__()
         size = shape.hidden
         self.heads, self.form = shape.heads, form
-        self.qkv = Product(size, 3 * size, form)
-        self.project = Product(size, size, form)
+        self.qkv = Product(size, 3 * size, form, form.has_attention_bias)
+        self.project = Product(size, size, form, form.has_attention_bias)
         self.up = Product(size, 4 * size, form)
         self.down = Product(4 * size, size, form)
         self.middle = nn.LayerNorm(size)
@@ -88,7 +94,9 @@ class Layer(nn.Module):
         q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
         scores = q @ k.transpose(-1, -2) / math.sqrt(size // self.heads)
         scores = scores if mask is None else scores + mask
-        mixed = self._drop(scores.softmax(-1)) @ v
+        shares = scores.softmax(-1)
+        shares = self._drop(shares) if self.form.has_attention_dropout else shares
+        mixed = shares @ v
         return mixed.transpose(1, 2).reshape(x.shape)
 
     def _norm(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -137,6 +145,22 @@ class Bert(nn.Module):
     def forward(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> Tensor:
         """Scores of every token."""
         return self.span(self.encode(ids, kinds, mask))
+
+
+class Squad(nn.Module):
+    """BERT that learns where answers begin and end."""
+
+    def __init__(self, shape: Shape, form: Form) -> None:
+        super().__init__()
+        self.bert = Bert(shape, form)
+
+    def forward(
+        self, ids: Tensor, kinds: Tensor, mask: Tensor, begin: Tensor, end: Tensor
+    ) -> Tensor:
+        """The mean of both losses."""
+        first, last = self.bert(ids, kinds, mask).unbind(-1)
+        loss = F.cross_entropy(first, begin) + F.cross_entropy(last, end)
+        return poptorch.identity_loss(loss / 2, "none")
 
 
 class Pretraining(nn.Module):

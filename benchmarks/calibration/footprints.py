@@ -1,40 +1,49 @@
 """Footprints: memory of each layer of a model, as profiles of real models have it.
 
 A layer's code and state are those of the steps of its ops, each vertex type once on a
-tile; its variables are the most that its steps use at once on every tile, added up over
-the tiles (graphcore/popliner counts them so).
+tile, exchange code where it first stands; its variables are the most that its steps use
+at once on every tile, added up over the tiles (graphcore/popliner counts them so).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
-import torch
-
 import popple
-from benchmarks.calibration.bert import Bert, Form, Shape, with_dtype
+from benchmarks.calibration.popliner import CHIP, Profiled, profiled
 from benchmarks.calibration.rows import NotExpressed, Row, Rows, read_csv
-from benchmarks.calibration.runs import Run, model_run
 from popple.program import Category, Numbering, TileVector, Variable, accesses_of
-from popple.sim.footprint import code_and_state
+from popple.sim.footprint import added_exchange_code, code_and_state
 from popple.sim.sweep import find_peak
 
 FILE = "popliner_memory.csv"
-_CHIP = "gc200"
 _CATEGORIES = {
     "vertex_state_B": Category.VERTEX_STATE,
     "vertex_code_B": Category.VERTEX_CODE,
     "exchange_code_B": Category.EXCHANGE_CODE,
     "control_code_B": Category.CONTROL_CODE,
 }
+_EXCHANGE = "exchange_code_B"
 _VARIABLES = "variables_B"
 _ALL = "all"
-_SIZES = {"Base": (12, 768, 12), "Large": (24, 1024, 16)}
-_BERT = re.compile(r"BERT-(\w+) SQuAD inference SL(\d+) mbs(\d+)\b.*\bFP16")
+_COLUMNS = {
+    "vertex state": "vertex_state_B",
+    "vertex code": "vertex_code_B",
+    "exchange code": _EXCHANGE,
+    "control code": "control_code_B",
+    "variables": _VARIABLES,
+    "total": _ALL,
+}
+_STAGES = (
+    (r"BERT-Large inference second half", "bert_large_squad_inf", range(12, 24)),
+    (r"BERT-Large SQuAD inference SL128 mbs1", "bert_large_squad_inf", None),
+    (r"BERT demo_tiny_128 SQuAD training", "bert_demo_tiny_train", None),
+)
+"""What the figures of several layers together are about: all ops, or some layers"""
 
 
 def footprint_rows(facts: Path) -> Iterator[Rows]:
@@ -44,14 +53,14 @@ def footprint_rows(facts: Path) -> Iterator[Rows]:
         sizes = {name: float(line[name]) for name in columns}
         sizes[_ALL] = sum(sizes.values())
         rows = tuple(
-            Row(_name(line), line["model"], _CHIP, _quantity(column), published)
+            Row(_name(line), line["model"], CHIP, _quantity(column), published)
             for column, published in sizes.items()
             if published
         )
         if not rows:
             continue
         layer = line["layer"] if line["level"] == "layer" else ""
-        yield Rows(rows, partial(_figures, line["config"], layer))
+        yield Rows(rows, partial(_figures, line["model"], layer))
 
 
 def _name(line: Mapping[str, str]) -> str:
@@ -64,10 +73,10 @@ def _quantity(column: str) -> str:
     return f"layer {words} bytes"
 
 
-def _figures(config: str, layer: str) -> Mapping[str, float]:
+def _figures(model: str, layer: str) -> Mapping[str, float]:
     if not layer.isdigit():
         raise NotExpressed("ops go by names of their framework")
-    layers = _bert_layers(config)
+    layers = _layers(model)
     if int(layer) not in layers:
         raise NotExpressed(f"the module has no layer {layer}")
     sizes = layers[int(layer)]
@@ -75,74 +84,68 @@ def _figures(config: str, layer: str) -> Mapping[str, float]:
 
 
 @cache
-def _bert_layers(config: str) -> Mapping[int, Mapping[str, float]]:
-    """The memory of each layer of the BERT that a configuration describes."""
-    return layer_sizes(_modelled(config))
+def _layers(model: str) -> Mapping[int, Mapping[str, float]]:
+    """The memory of each layer of a model."""
+    return layer_sizes(profiled(model))
 
 
-def model_bytes(config: str, metric: str) -> float:
-    """One kind of memory of the whole model that a configuration describes."""
-    memory = _modelled(config).simulation.memory
+def model_bytes(workload: str, metric: str) -> float:
+    """One kind of memory of a whole model, or of many of its layers together."""
+    for pattern, model, layers in _STAGES:
+        if re.match(pattern, workload):
+            return _stage_bytes(profiled(model), layers, metric)
+    raise NotExpressed("sizes and batch are not all said")
+
+
+def _stage_bytes(model: Profiled, layers: range | None, metric: str) -> float:
     kind = metric.removeprefix("memory: ")
-    if kind == "max tile":
-        return memory.total.maximum
-    if kind == "total":
-        return memory.total.total
-    categories = {
-        column.removesuffix("_B").replace("_", " "): category
-        for column, category in _CATEGORIES.items()
-    }
-    if kind not in categories:
+    if kind == "max tile" and layers is None:
+        return model.modelled.simulation.memory.total.maximum
+    if kind not in _COLUMNS:
         raise NotExpressed(f"{kind} is counted in another way")
-    return _total(memory.by_category, categories[kind])
+    if layers is None:
+        ops = frozenset(op.name for op in model.modelled.graph.ops)
+    else:
+        ops = frozenset[str]().union(*(model.ops_by_layer[each] for each in layers))
+    return _sizes(model.modelled, ops, _exchange_bytes(model.modelled))[_COLUMNS[kind]]
 
 
-@cache
-def _modelled(config: str) -> popple.Modelled:
-    found = _BERT.search(config)
-    if found is None or found[1] not in _SIZES:
-        raise NotExpressed("sizes and batch are not all said")
-    sequence, batch = int(found[2]), int(found[3])
-    shape = Shape(*_SIZES[found[1]], sequence)
-    ids = torch.zeros(batch, sequence, dtype=torch.int32)
-    is_half = "half partials" in config
-    run = Run(
-        with_dtype(Bert(shape, Form()), torch.float16),
-        (ids, ids, ids.float()),
-        partials=torch.float16 if is_half else torch.float32,
-        # PopLiner has layers compiled apart, so that each has a size of its own.
-        is_outlined=False,
-    )
-    return model_run(run, _CHIP)
+def layer_sizes(model: Profiled) -> dict[int, dict[str, float]]:
+    """Bytes by column of each layer."""
+    exchange = _exchange_bytes(model.modelled)
+    return {
+        layer: _sizes(model.modelled, ops, exchange)
+        for layer, ops in model.ops_by_layer.items()
+    }
 
 
-def layer_sizes(modelled: popple.Modelled) -> dict[int, dict[str, float]]:
-    """Bytes by column of each layer, by the number in the name of its module."""
-    names: dict[int, set[str]] = {}
-    for op in modelled.graph.ops:
-        if found := re.search(r"layers\.(\d+)", op.module):
-            names.setdefault(int(found[1]), set()).add(op.name)
-    return {layer: _sizes(modelled, ops) for layer, ops in sorted(names.items())}
-
-
-def _sizes(modelled: popple.Modelled, ops: set[str]) -> dict[str, float]:
-    rows = _steps_of(modelled, ops)
-    sizes = _code_bytes(modelled, ops)
-    sizes[_VARIABLES] = _variable_bytes(modelled, rows)
+def _sizes(
+    modelled: popple.Modelled, ops: Collection[str], exchange: Mapping[int, int]
+) -> dict[str, float]:
+    outlined = modelled.program.outlined
+    standing = _steps_of(modelled, {outlined.get(op, op) for op in ops})
+    sizes = _code_bytes(modelled, standing)
+    sizes[_EXCHANGE] = float(sum(exchange.get(row.id, 0) for row in standing))
+    sizes[_VARIABLES] = _variable_bytes(modelled, _steps_of(modelled, ops))
     sizes[_ALL] = sum(sizes.values())
     return sizes
 
 
-def _steps_of(modelled: popple.Modelled, ops: set[str]) -> Numbering:
+def _steps_of(modelled: popple.Modelled, ops: Collection[str]) -> Numbering:
     steps = modelled.simulation.steps
     return tuple(row for row in steps if getattr(row.step, "op", None) in ops)
 
 
-def _code_bytes(modelled: popple.Modelled, ops: set[str]) -> dict[str, float]:
-    """Code and state that the ops run, their own or that of ops planned alike."""
-    outlined, chip = modelled.program.outlined, modelled.target.chip
-    program = replace(modelled.program, outlined={})
-    rows = _steps_of(modelled, {outlined.get(op, op) for op in ops})
+def _exchange_bytes(modelled: popple.Modelled) -> dict[int, int]:
+    """Bytes of exchange code that each step adds, by its number."""
+    size = modelled.target.chip.instruction_bytes
+    added = added_exchange_code(modelled.program, modelled.simulation.steps)
+    return {number: size * code.total for number, code in added.items()}
+
+
+def _code_bytes(modelled: popple.Modelled, rows: Numbering) -> dict[str, float]:
+    """Code and state of steps, those of ops planned alike included."""
+    chip, program = modelled.target.chip, replace(modelled.program, outlined={})
     found = code_and_state(program, rows, chip)
     always = code_and_state(program, (), chip)
     return {

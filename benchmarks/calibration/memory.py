@@ -37,5 +37,4 @@ def _fits(row: Published) -> dict[str, float]:
 
 def _model_bytes(row: Published) -> dict[str, float]:
     row.check_value()
-    config = f"{row.workload} {row.config}"
-    return {"model bytes": model_bytes(config, row.metric)}
+    return {"model bytes": model_bytes(row.workload, row.metric)}

@@ -13,6 +13,7 @@ from benchmarks.calibration.footprints import layer_sizes
 from benchmarks.calibration.kernels import kernel_rows
 from benchmarks.calibration.models import model_rows
 from benchmarks.calibration.params import Params
+from benchmarks.calibration.popliner import Profiled, ops_by_layer
 from benchmarks.calibration.price import Case, Price, price
 from benchmarks.calibration.published import published_rows
 from benchmarks.calibration.rows import NotExpressed
@@ -90,7 +91,8 @@ def test_more_elements_take_the_vertex_longer() -> None:
 def test_equal_layers_have_equal_footprints() -> None:
     ids = torch.zeros(1, 16, dtype=torch.int32)
     bert = with_dtype(Bert(Shape(3, 64, 2, 16, 100), Form()), torch.float16)
-    found = layer_sizes(model_run(Run(bert, (ids, ids, ids.float())), "gc200"))
+    modelled = model_run(Run(bert, (ids, ids, ids.float())), "gc200")
+    found = layer_sizes(Profiled(modelled, ops_by_layer(modelled)))
     assert list(found) == [0, 1, 2]
     assert found[1]["vertex_code_B"] == found[2]["vertex_code_B"] > 0
     # Twelve matrices of 64 x 64 half numbers, and more for the states.

@@ -21,7 +21,7 @@ from popple.program import (
     verify,
 )
 from popple.program.parts import vectors_of
-from tests.plan.graphs import linear_layer, pipeline, sharded
+from tests.plan.graphs import linear_layer, parse, pipeline, sharded
 from tests.plan.machines import bow, bow_with_tiles
 
 TILES = bow().chip.num_tiles
@@ -142,3 +142,19 @@ def test_programs_do_not_grow_with_the_number_of_tiles() -> None:
 
 def test_lowering_is_deterministic() -> None:
     assert lower(pipeline()).program == lower(pipeline()).program
+
+
+DEEP_PRODUCT = """graph "deep" {
+  input %x : f16[256,4096]
+  weight %w : f16[4096,256]
+  matmul %y : %y : f16[256,256] = (%x, %w) forward 0/0
+  output %y
+}
+"""
+
+
+def test_the_sums_of_a_product_do_not_need_its_operands() -> None:
+    steps = [row.step for row in number_steps(lower(parse(DEEP_PRODUCT)).program)]
+    moves = {step.name: step for step in steps if isinstance(step, Exchange)}
+    assert "x" in moves["y/exchange inputs"].reads + moves["y/exchange weights"].reads
+    assert not {"x", "w"} & set(moves["y/exchange partials 1"].reads)

@@ -17,6 +17,7 @@ from popple.program import (
     Step,
     Sync,
     TileVector,
+    Variable,
     VertexGroup,
     number_steps,
 )
@@ -104,10 +105,21 @@ def test_exchange_code_grows_with_messages(
     assert exchange_instructions(step) == tiles(instructions)
 
 
-def test_exchange_code_stands_for_every_place_in_the_tree() -> None:
+def test_equal_exchanges_share_their_code() -> None:
     move = Exchange("e", tiles(4, 0, 0, 0), tiles(0, 4, 0, 0))
-    found = taken(one_chip(Sequence((move, Repeat(9, move)))))
-    assert found[Category.EXCHANGE_CODE] == tiles(2 * 8, 2 * 12, 0, 0)
+    other = Exchange("f", tiles(4, 0, 0, 0), tiles(0, 0, 4, 0))
+    found = taken(one_chip(Sequence((move, Repeat(9, move), other))))
+    assert found[Category.EXCHANGE_CODE] == tiles(8 + 8, 12, 12, 0)
+
+
+def test_tiles_that_send_a_weight_have_code_for_each_weight() -> None:
+    weights = [Variable(n, tiles(4, 0, 0, 0), is_always_live=True) for n in "vw"]
+    moves = [
+        Exchange(name, tiles(4, 0, 0, 0), tiles(0, 4, 0, 0), reads=(name,))
+        for name in "vwv"
+    ]
+    found = taken(one_chip(Sequence(tuple(moves)), *weights))
+    assert found[Category.EXCHANGE_CODE] == tiles(2 * 8, 12, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,19 @@ from popple.plan.codelets.elementwise import (
     vector_outer_cycles,
 )
 from popple.plan.codelets.rates import multi_codelet
+from popple.plan.codelets.sizes import (
+    BINARY_CODE_BYTES,
+    UNARY_CODE_BYTES,
+    VECTOR_INNER_CODE_BYTES,
+    VECTOR_OUTER_CODE_BYTES,
+)
 from popple.plan.mapping import elements_by_tile
 from popple.plan.opplan import TileMapping
 from popple.plan.spans import num_distinct
 from popple.program import Category, TileVector
 from popple.units import ceil_div
+
+_VECTOR_INNER = "BroadcastVectorInner"
 
 
 def add_unary(
@@ -27,7 +35,7 @@ def add_unary(
 ) -> None:
     """Add a unary pass in place."""
     workers, dtype = builder.num_workers, tensor.dtype
-    codelet = multi_codelet(f"popops::UnaryOp1D<{kind}", dtype, 300)
+    codelet = multi_codelet(f"popops::UnaryOp1D<{kind}", dtype, UNARY_CODE_BYTES)
     builder.elementwise(
         kind,
         codelet,
@@ -48,7 +56,9 @@ def add_binary(
     """Add a binary pass over operands that lie together, or with a small one."""
     workers, dtype = builder.num_workers, tensor.dtype
     rate = BINARY[kind].of(dtype)
-    codelet = multi_codelet(f"popops::{codelet_name}<{kind}", dtype, 400, 20)
+    is_vector = codelet_name == _VECTOR_INNER
+    size = VECTOR_INNER_CODE_BYTES if is_vector else BINARY_CODE_BYTES
+    codelet = multi_codelet(f"popops::{codelet_name}<{kind}", dtype, size, 20)
     builder.elementwise(
         kind,
         codelet,
@@ -71,7 +81,7 @@ def add_statistics_pass(
     `needs` are the bytes of statistics just received, if they had to move.
     """
     if kept[-1:] == (True,):
-        add_binary(builder, kind, tensor, mapping, "BroadcastVectorInner")
+        add_binary(builder, kind, tensor, mapping, _VECTOR_INNER)
     else:
         _add_rows(builder, kind, tensor, mapping, kept)
     if needs is not None:
@@ -87,7 +97,9 @@ def _add_rows(
     kept: tuple[bool, ...],
 ) -> None:
     workers, dtype = builder.num_workers, tensor.dtype
-    codelet = multi_codelet(f"popops::BroadcastVectorOuter<{kind}", dtype, 450, 20)
+    codelet = multi_codelet(
+        f"popops::BroadcastVectorOuter<{kind}", dtype, VECTOR_OUTER_CODE_BYTES, 20
+    )
 
     def cycles(num_elements: int) -> int:
         rows = num_distinct(tensor.shape, kept, num_elements)

@@ -2,8 +2,8 @@
 
 Plans are in terms of one chip; here their vectors move to the op's chip in the space
 of all tiles, and steps are tied to variables. A value becomes the variable of the
-value that owns its memory. Inputs of an op are read by all its steps, results are
-written by the last one, temporaries live as their plan says.
+value that owns its memory. Inputs of an op are read by the steps that say so, else by
+all its steps, results are written by the last one, temporaries live as their plan says.
 """
 
 from __future__ import annotations
@@ -66,14 +66,17 @@ class Emitter:
         """The steps of one op, none for a view."""
         plan = self._layout.plans[op.name]
         temporaries = self._add_temporaries(op, plan)
-        reads = self._variables_of(op.inputs, source_chip(op))
         writes = self._variables_of(op.outputs, op.chip)
         last = len(plan.steps) - 1
         names = _step_names(plan.steps)
         steps: list[Step] = []
         for index, step in enumerate(plan.steps):
+            inputs = _inputs_read(op, step)
             access = (
-                (*reads, *_alive(temporaries, index)),
+                (
+                    *self._variables_of(inputs, source_chip(op)),
+                    *_alive(temporaries, index),
+                ),
                 (*_begun(temporaries, index), *(writes if index == last else ())),
             )
             steps.append(self._lower(op, step, names[index], access))
@@ -229,6 +232,13 @@ def _step_names(steps: tuple[PlanStep, ...]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         names.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
     return names
+
+
+def _inputs_read(op: Op, step: PlanStep) -> tuple[str, ...]:
+    positions = step.reads if isinstance(step, Compute | Move) else None
+    if positions is None:
+        return op.inputs
+    return tuple(op.inputs[position] for position in positions)
 
 
 def _begun(temporaries: list[tuple[str, Temporary]], index: int) -> tuple[str, ...]:

@@ -63,21 +63,27 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class Compute:
-    """One compute phase of the plan."""
+    """One compute phase of the plan.
+
+    `reads` are the positions of the op's inputs that it reads, None for all of them:
+    an input that no later step reads gives its memory back.
+    """
 
     name: str
     vertices: tuple[VertexGroup, ...]
+    reads: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Move:
-    """One exchange phase of the plan."""
+    """One exchange phase of the plan; `reads` as those of a compute phase."""
 
     name: str
     sent_by_tile: TileVector
     received_by_tile: TileVector
     messages_by_tile: TileVector | None = None
     is_shared: bool = False
+    reads: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

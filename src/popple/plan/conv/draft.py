@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from popple.plan.codelets.sizes import PARTIALS_CODE_BYTES
 from popple.plan.conv.occupancy import Occupancy
 from popple.plan.opplan import Compute, Loop, PlanStep, Temporary
 from popple.program import (
@@ -20,8 +21,6 @@ from popple.program import (
     maximum_of,
 )
 
-# Machine code of the small vertices around a convolution; estimates, see methods.py.
-_CODE_BYTES = 400
 _STATE_BYTES = 16
 _SOURCE = "graphcore/poplibs lib/poplin/ConvModel.cpp"
 
@@ -42,13 +41,17 @@ class Draft:
         """Append a step."""
         self._steps.append(step)
 
-    def compute(self, name: str, group: VertexGroup) -> None:
-        """Append a compute phase of one kind of vertex."""
-        self.add(Compute(name, (group,)))
+    def compute(
+        self, name: str, group: VertexGroup, reads: tuple[int, ...] = ()
+    ) -> None:
+        """Append a compute phase of one kind of vertex, which reads some inputs."""
+        self.add(Compute(name, (group,), reads))
 
     def multi(self, name: str, codelet: str, occupancy: Occupancy, cycles: int) -> None:
         """Append a phase of one multi-worker vertex on every tile used."""
-        kind = Codelet(codelet, Thread.MULTI, _CODE_BYTES, _STATE_BYTES, _SOURCE)
+        kind = Codelet(
+            codelet, Thread.MULTI, PARTIALS_CODE_BYTES, _STATE_BYTES, _SOURCE
+        )
         cycles_by_tile = occupancy.vector(cycles)
         self.compute(name, VertexGroup(kind, occupancy.ones, cycles_by_tile))
 

@@ -104,8 +104,8 @@ class _Emitter:
         inputs = self._supply(draft, self.roles.field, "inputs")
         weights = self._supply(draft, self.roles.weights, "weights")
         if self.setting.serial.count == 1:
-            held = self._bring(draft, inputs), self._bring(draft, weights)
-            self._multiply(draft, held)
+            held = (*self._bring(draft, inputs), *self._bring(draft, weights))
+            self._multiply(draft, held, (*_in_place(inputs), *_in_place(weights)))
             self._finish(draft)
         else:
             self._emit_loop(draft, inputs, weights)
@@ -158,6 +158,7 @@ class _Emitter:
         parts = self.setting.serial.in_parts if is_field else self.setting.serial.count
         need = Need(
             name=name,
+            position=operand.index,
             type=operand.type,
             adjacency=self._adjacency(operand),
             copied_bytes=size * copied,
@@ -173,10 +174,10 @@ class _Emitter:
     def _is_shared(self) -> bool:
         return int(input_bus_width(self.solution.split.out_split, self.chip)[0]) > 1
 
-    def _bring(self, draft: Draft, supply: Supply) -> str:
+    def _bring(self, draft: Draft, supply: Supply) -> tuple[str, ...]:
         """The exchange that gives every tile its part; names what it occupies."""
         if not supply.received_bytes:
-            return supply.sliced
+            return supply.sliced, supply.rearranged
         received = self.occupancy.vector(supply.received_bytes)
         pieces = ceil_div(supply.received_bytes, max(1, supply.piece_bytes))
         draft.add(
@@ -186,16 +187,19 @@ class _Emitter:
                 received,
                 self.occupancy.vector(pieces),
                 supply.is_shared,
+                supply.reads,
             )
         )
         draft.end(supply.rearranged)
         draft.end(supply.sliced)
         draft.begin(supply.name, self.occupancy.vector(supply.held_bytes))
         if supply.copied_after_bytes:
-            return supply.add_copy(draft, self.occupancy)
-        return supply.name
+            return (supply.add_copy(draft, self.occupancy),)
+        return (supply.name,)
 
-    def _multiply(self, draft: Draft, held: tuple[str, ...]) -> None:
+    def _multiply(
+        self, draft: Draft, held: tuple[str, ...], reads: tuple[int, ...] = ()
+    ) -> None:
         """Partials, then their sums in stages."""
         setting, split = self.setting, self.solution.split
         cycles = int(setting.method.cycles(split.work)[0])
@@ -207,7 +211,7 @@ class _Emitter:
             self.occupancy.spread(flops),
             num_edges=3,
         )
-        draft.compute("partials", group)
+        draft.compute("partials", group, reads)
         partials = int(split.partials[0])
         if self._has_partials():
             vector = self.occupancy.vector(partials * setting.partial_bytes)
@@ -231,7 +235,8 @@ class _Emitter:
             outputs = ceil_div(partials, depth)
             moved = self.occupancy.vector(outputs * (depth - 1) * size)
             messages = self.occupancy.vector(depth - 1)
-            draft.add(Move(f"exchange partials {number}", moved, moved, messages))
+            name = f"exchange partials {number}"
+            draft.add(Move(name, moved, moved, messages, reads=()))
             draft.begin(f"received partials {number}", moved)
             draft.multi(
                 f"reduce {number}",
@@ -270,14 +275,14 @@ class _Emitter:
 
     def _emit_loop(self, draft: Draft, inputs: Supply, weights: Supply) -> None:
         serial = self.setting.serial
-        outside = "" if serial.in_parts > 1 else self._bring(draft, inputs)
+        outside = () if serial.in_parts > 1 else self._bring(draft, inputs)
         body = Draft()
         self._slice(body, weights)
-        held = [self._bring(body, weights)]
+        held = self._bring(body, weights)
         if serial.in_parts > 1:
             self._slice(body, inputs)
-            held.append(self._bring(body, inputs))
-        self._multiply(body, tuple(held))
+            held += self._bring(body, inputs)
+        self._multiply(body, held)
         self._store(body)
         if serial.in_parts > 1:
             vector = self.occupancy.vector(
@@ -285,7 +290,7 @@ class _Emitter:
             )
             draft.begin_next("accumulated", vector)
         draft.add_loop(serial.count, body)
-        for name in (outside, inputs.rearranged, weights.rearranged):
+        for name in (*outside, inputs.rearranged, weights.rearranged):
             draft.end(name)
         if serial.in_parts > 1:
             if self.setting.is_cast:
@@ -325,6 +330,11 @@ def _as_searched(roles: Roles, solution: Solution) -> Roles:
         out_axis=roles.rows_axis,
         rows_axis=roles.out_axis,
     )
+
+
+def _in_place(supply: Supply) -> tuple[int, ...]:
+    """The input that the vertices read where it lies, if it need not be exchanged."""
+    return () if supply.received_bytes else supply.reads
 
 
 def _ones(value: int) -> Ints:

@@ -13,6 +13,7 @@ from functools import partial
 
 from popple.errors import PlanError
 from popple.graph import DType
+from popple.plan.codelets.sizes import PRODUCT_CODE_BYTES
 from popple.plan.conv import vertices
 from popple.plan.conv.problem import ConvProblem
 from popple.plan.conv.vertices import AmpUnit, Ints, TileWork
@@ -23,7 +24,7 @@ from popple.units import ceil_div, round_up
 # Sizes of machine code are estimates: 6 to 17 KB of code serve all vertex types of a
 # model on a tile (POPLINER profiles), AMP vertices being the largest.
 _CODE_BYTES = {
-    "amp-1x1": 1400,
+    "amp-1x1": PRODUCT_CODE_BYTES,
     "amp-nx1": 2200,
     "slic": 2000,
     "hmac": 900,

@@ -6,7 +6,7 @@ like it. Out: steps of rearrangement, and a `Supply` that says what is left to e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from popple.graph import TensorType
 from popple.plan.conv.draft import Draft
@@ -26,10 +26,12 @@ class Need:
     """What the fullest tile needs of an operand in one of `num_parts` serial parts.
 
     `received_bytes` is what it does not hold already when the operand lies as wished;
-    `copied_bytes` is the size of the operand in a form that a copy has to make.
+    `copied_bytes` is the size of the operand in a form that a copy has to make;
+    `position` is that of the operand among the inputs of the op.
     """
 
     name: str
+    position: int
     type: TensorType
     adjacency: Adjacency
     copied_bytes: int
@@ -44,7 +46,8 @@ class Supply:
     """What is left to do once the operand is ready to be broadcast.
 
     `piece_bytes` come from one tile; `copied_after_bytes` are put in order on the
-    receiving tile, `atom_bytes` at a time.
+    receiving tile, `atom_bytes` at a time. `reads` is the input of the op that is left
+    to read, none once it was rearranged.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Supply:
     held_bytes: int
     piece_bytes: int
     is_shared: bool
+    reads: tuple[int, ...]
     copied_after_bytes: int = 0
     atom_bytes: int = _WORD_BYTES
 
@@ -116,6 +120,7 @@ def _make_supply(
         need.held_bytes,
         sent.maximum,
         need.is_shared,
+        (need.position,),
         copied_after_bytes,
         atom_bytes,
     )
@@ -143,7 +148,8 @@ def _rearranged(
     _add_copy(
         draft, need, given.bytes_by_tile, wish.bytes_by_tile, atom_bytes, occupancy
     )
-    return _make_supply(need, wish.bytes_by_tile, need.received_bytes)
+    supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
+    return replace(supply, reads=())
 
 
 def _transformed(
@@ -153,7 +159,7 @@ def _transformed(
     spread = occupancy.spread(need.copied_bytes)
     atom_bytes = min(_WORD_BYTES, need.adjacency.group * need.type.dtype.num_bytes)
     _add_copy(draft, need, source.bytes_by_tile, spread, atom_bytes, occupancy)
-    return _make_supply(need, spread, need.received_bytes)
+    return replace(_make_supply(need, spread, need.received_bytes), reads=())
 
 
 def _add_copy(
@@ -164,7 +170,8 @@ def _add_copy(
     atom_bytes: int,
     occupancy: Occupancy,
 ) -> None:
-    draft.add(Move(f"rearrange {need.name}", source, result))
+    reads = (need.position,)
+    draft.add(Move(f"rearrange {need.name}", source, result, reads=reads))
     draft.begin(f"message of {need.name}", result)
     cycles = copy_cycles(result.maximum, atom_bytes)
     draft.multi(f"order {need.name}", "poplar::Regroup", occupancy, cycles)

@@ -16,6 +16,12 @@ from popple.plan.codelets.elementwise import (
     unary_cycles,
 )
 from popple.plan.codelets.rates import multi_codelet
+from popple.plan.codelets.sizes import (
+    BINARY_CODE_BYTES,
+    SCALAR_CODE_BYTES,
+    UNARY_CODE_BYTES,
+    VECTOR_INNER_CODE_BYTES,
+)
 from popple.plan.operands import (
     Operand,
     bring_operands,
@@ -48,7 +54,7 @@ def choose_codelet(
     """The codelet for these operands and its cycles by elements on a tile."""
     dtype = operands[0].type.dtype if operands else result.dtype
     if kind in UNARY:
-        codelet = multi_codelet(f"popops::UnaryOp1D<{kind}", dtype, 300)
+        codelet = multi_codelet(f"popops::UnaryOp1D<{kind}", dtype, UNARY_CODE_BYTES)
         return codelet, lambda n: unary_cycles(kind, dtype, n, num_workers)
     if kind in GRADIENTS:
         name = kind.removesuffix("_grad")
@@ -74,11 +80,14 @@ def _choose_binary(
     rate = BINARY[kind].of(dtype)
     smallest = min(operand.type.num_elements for operand in operands)
     if len(operands) == 1 or smallest == 1 < result.num_elements:
-        codelet = multi_codelet(f"popops::BroadcastScalar1D<{kind}", dtype, 320)
+        codelet = multi_codelet(
+            f"popops::BroadcastScalar1D<{kind}", dtype, SCALAR_CODE_BYTES
+        )
         return codelet, lambda n: scalar_cycles(rate, dtype, n, num_workers)
     is_vector = any(not operand.is_full(result) for operand in operands)
     name = "BroadcastVectorInner" if is_vector else "BinaryOp1D"
-    codelet = multi_codelet(f"popops::{name}<{kind}", dtype, 400, 20)
+    size = VECTOR_INNER_CODE_BYTES if is_vector else BINARY_CODE_BYTES
+    codelet = multi_codelet(f"popops::{name}<{kind}", dtype, size, 20)
     return codelet, lambda n: binary_cycles(rate, dtype, n, num_workers)
 
 

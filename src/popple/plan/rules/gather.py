@@ -11,6 +11,7 @@ from popple.graph import Signature, TensorType
 from popple.plan.builder import PlanBuilder, vertices
 from popple.plan.codelets.elementwise import fill_cycles
 from popple.plan.codelets.rates import multi_codelet
+from popple.plan.codelets.sizes import REDUCE_CODE_BYTES
 from popple.plan.lookup import (
     INDEX_BYTES,
     Lookup,
@@ -89,7 +90,7 @@ def _add_up_partials(
     workers, dtype = builder.num_workers, lookup.dtype
     builder.elementwise(
         "sum",
-        multi_codelet("popops::ReducePartials<ADD", dtype, 620, 20),
+        multi_codelet("popops::ReducePartials<ADD", dtype, REDUCE_CODE_BYTES, 20),
         home,
         builder.request.signature.outputs[0],
         lambda n: sum_cycles(n, fan_in, dtype, workers),

@@ -1,0 +1,33 @@
+"""Sizes: bytes of machine code of codelets, as a profile of BERT-Large has them.
+
+PopLiner's profile of BERT-Large inference (facts on memory: graphcore/popliner, Mk2,
+halves) lists the vertex code of every op. Divided by the tiles an op uses, which its
+control code tells (20 bytes a tile and compute set), it gives the code of the codelets.
+"""
+
+from __future__ import annotations
+
+UNARY_CODE_BYTES = 200
+"""An activation: 198 bytes on 1460 tiles."""
+
+BINARY_CODE_BYTES = 260
+"""A sum of two tensors: 261 bytes on 1456 tiles."""
+
+SCALAR_CODE_BYTES = 288
+"""A tensor by a scalar: 287 bytes on 1280 tiles."""
+
+VECTOR_INNER_CODE_BYTES = 162
+"""A row added to every row: 162 bytes, on 1280 tiles and on 1456."""
+
+VECTOR_OUTER_CODE_BYTES = 200
+"""A number for every row; what is left of a softmax of 1794 bytes, with the next."""
+
+REDUCE_CODE_BYTES = 400
+"""One kind of a reduction: four of them, two of five on 512 tiles, in that softmax."""
+
+PRODUCT_CODE_BYTES = 1246
+"""Products by AMP units with kernel 1: two products have 1754 and 1630 bytes a tile,
+which is this and the sum of partials for the tiles each uses."""
+
+PARTIALS_CODE_BYTES = 404
+"""The sum of the partials of a product: see there."""
