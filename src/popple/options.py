@@ -25,6 +25,20 @@ class UpdateOptions:
 
 
 @dataclass(frozen=True)
+class MemoryOptions:
+    """Which tensors lie off the chip or are shared out over replicas.
+
+    Each number is the fewest elements a tensor has that does; None is no tensor.
+    """
+
+    weights_off_chip: int | None = None
+    states_off_chip: int | None = None
+    accumulators_off_chip: int | None = None
+    stashes_off_chip: int | None = None
+    shared_updates: int | None = None
+
+
+@dataclass(frozen=True)
 class ModelOptions:
     """Everything that decides how a captured graph is modelled."""
 
@@ -35,6 +49,7 @@ class ModelOptions:
     micro_batch: int = 1
     recompute: bool = True
     update: UpdateOptions | None = None
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
     plan: PlanOptions = field(default_factory=PlanOptions)
 
     def __post_init__(self) -> None:

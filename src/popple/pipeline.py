@@ -23,11 +23,13 @@ from popple.graph import Graph, Strategy
 from popple.options import ModelOptions
 from popple.place import (
     AccumulateGradients,
+    Offload,
     Pass,
     Pipeline,
     RepeatOnDevice,
     Replicate,
     Shard,
+    ShareUpdates,
     UpdateWeights,
     run_passes,
 )
@@ -98,10 +100,19 @@ def passes_of(options: ModelOptions) -> list[Pass]:
             ),
             AccumulateGradients(options.accumulation, update.accumulator_dtype),
         ]
+    memory = options.memory
+    passes.append(Replicate(options.replicas))
+    if memory.shared_updates is not None:
+        passes.append(ShareUpdates(memory.shared_updates))
     return [
         *passes,
-        Replicate(options.replicas),
         _sharing_of(options),
+        Offload(
+            weights=memory.weights_off_chip,
+            states=memory.states_off_chip,
+            accumulators=memory.accumulators_off_chip,
+            stashes=memory.stashes_off_chip,
+        ),
         RepeatOnDevice(options.device_iterations, options.micro_batch),
     ]
 

@@ -29,7 +29,7 @@ from .enums import ConnectionType, MeanReductionStrategy, OutputMode, ReductionT
 from .options import Options
 
 if TYPE_CHECKING:
-    from popple.options import ModelOptions, UpdateOptions
+    from popple.options import MemoryOptions, ModelOptions, UpdateOptions
     from popple.plan import PlanOptions
 
 __all__ = [
@@ -72,6 +72,9 @@ TRANSLATED = {
     "Training.accumulationAndReplicationReductionType": "mean or sum of gradients",
     "Training.setAutomaticLossScaling": "the loss scale adapts to float16 gradients",
     "Training.setMeanAccumulationAndReplicationReductionStrategy": "how to round means",
+    "TensorLocations.setAccumulatorLocation": "off chip: loads and stores around sums",
+    "TensorLocations.setOptimizerLocation": "off chip, and shared out over replicas",
+    "TensorLocations.setWeightLocation": "off chip: loaded where they are read",
     "relaxOptimizerAttributesChecks": "unknown optimiser attributes only in debug logs",
     "Precision.setPartialsType": "type of partial sums in plans",
     "Precision.enableFloatingPointExceptions": "operators are checked as they run",
@@ -94,10 +97,7 @@ WITHOUT_EFFECT = {
     "Precision.halfFloatCasting": "deprecated in PopTorch",
     "Precision.runningStatisticsAlwaysFloat": "deprecated in PopTorch",
     "TensorLocations.numIOTiles": "all tiles compute in the model",
-    "TensorLocations.setAccumulatorLocation": "everything is modelled on chip",
-    "TensorLocations.setActivationLocation": "everything is modelled on chip",
-    "TensorLocations.setOptimizerLocation": "everything is modelled on chip",
-    "TensorLocations.setWeightLocation": "everything is modelled on chip",
+    "TensorLocations.setActivationLocation": "activations are modelled on chip",
     "Training.setConvolutionDithering": "small tensors are always spread over tiles",
     "_Popart.set": "names of a back end that is not there",
     "_Popart.setPatterns": "rewrites of a back end that is not there",
@@ -109,6 +109,9 @@ _SCALING_NAMES = {
     "thresholdUpperCountProportion": "threshold",
     "updatePeriod": "period",
 }
+# Tensors with fewer elements stay where they are: defaults of PopART's session options.
+_MIN_OFF_CHIP = 2
+_MIN_SHARED = 8192
 _UPDATE_OPS = {
     "sgd": "sgd_update",
     "momentum": "momentum_update",
@@ -242,6 +245,7 @@ def model_options(
         device_iterations=options.device_iterations,
         micro_batch=micro_batch,
         update=_update_options(optimizer, gradients) if optimizer else None,
+        memory=_memory_options(options),
         plan=_plan_options(options),
     )
 
@@ -260,6 +264,32 @@ def _update_options(
         gradients=gradients,
         state_dtype=_core_dtype(description.first_type),
         accumulator_dtype=_core_dtype(description.accumulator_type),
+    )
+
+
+def _memory_options(options: Options) -> MemoryOptions:
+    """Where tensors are kept; only optimiser state can be shared out over replicas."""
+    from popple.options import MemoryOptions
+
+    locations = options.TensorLocations.toDict()
+    kinds = {
+        kind: dict(locations.get(f"location_{kind}", {}))
+        for kind in ("weight", "optimizer", "accumulator")
+    }
+    off_chip = {
+        kind: None
+        if settings.get("onChip", 1)
+        else settings.get("minElementsForOffChip", _MIN_OFF_CHIP)
+        for kind, settings in kinds.items()
+    }
+    state = kinds["optimizer"]
+    is_shared = state.get("useReplicatedTensorSharding", 0)
+    least = state.get("minElementsForReplicatedTensorSharding", _MIN_SHARED)
+    return MemoryOptions(
+        weights_off_chip=off_chip["weight"],
+        states_off_chip=off_chip["optimizer"],
+        accumulators_off_chip=off_chip["accumulator"],
+        shared_updates=least if is_shared else None,
     )
 
 

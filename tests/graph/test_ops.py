@@ -63,8 +63,8 @@ KINDS = {
         clear
     """,
     "sort": "sort top_k",
-    "copy": "stream_in stream_out chip_copy stash restore",
-    "collective": "all_reduce reduce_scatter all_gather",
+    "copy": "stream_in stream_out remote_load remote_store chip_copy stash restore",
+    "collective": "all_reduce reduce_scatter all_gather take_share",
     "generic": "generic",
 }
 

@@ -113,6 +113,7 @@ _SPECIAL: dict[str, Signature] = {
     "top_k": make("top_k", [_MATRIX], [f16(64, 5), TensorType(I32, (64, 5))], dim=1),
     "stream_in": make("stream_in", [], [_MATRIX]),
     "stream_out": make("stream_out", [_MATRIX], []),
+    "remote_store": make("remote_store", [_MATRIX], []),
     "chip_copy": make("chip_copy", [_MATRIX], [_MATRIX], source=1),
     "stash": make("stash", [f16(3, 64, 96), _MATRIX], [f16(3, 64, 96)], depth=3),
     "restore": make("restore", [f16(3, 64, 96)], [_MATRIX], depth=3),

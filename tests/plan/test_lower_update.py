@@ -71,3 +71,24 @@ def test_an_input_of_the_update_is_streamed_before_it() -> None:
     assert isinstance(stream, StreamCopy)
     assert stream.name == "g/stream_in"
     assert set(ops_of(work)) == {"u"}
+
+
+def test_state_is_loaded_just_before_its_update() -> None:
+    lines: list[str] = []
+    for index in range(2):
+        place, state = UPDATE.format(chip=0), f"s{index}"
+        lines += [
+            f"remote_load %l{index} : %{state} : f32[64] = (%w{index}) {place}",
+            f"momentum_update %u{index} : %v{index} : f32[64] shares %w{index} ; "
+            f"%t{index} : f32[64] shares %{state} = "
+            f"(%w{index}, %r{index}, %{state}) {place}",
+            f"remote_store %o{index} = (%t{index}) {place}",
+        ]
+    sums = [
+        f"all_reduce %r{index} : %r{index} : f32[64] shares %g{index} = (%g{index}) "
+        '{"replicas": 2} ' + UPDATE.format(chip=0)
+        for index in range(2)
+    ]
+    order = [op for step in top_steps(*DECLARED, *sums, *lines) for op in ops_of(step)]
+    kept = list(dict.fromkeys(order))
+    assert kept == ["r0", "r1", "l0", "u0", "o0", "l1", "u1", "o1"]

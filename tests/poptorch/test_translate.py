@@ -120,3 +120,15 @@ def test_cost_counts_the_replicas_of_all_processes() -> None:
     model = poptorch.inferenceModel(Scale(), opts)
     model.compile(torch.ones(4, 1))
     assert popple.modelled(model).graph.execution.replicas == 12
+
+
+def test_locations_of_tensors() -> None:
+    opts = options()
+    location = poptorch.TensorLocationSettings().useOnChipStorage(False)
+    opts.TensorLocations.setWeightLocation(location.minElementsForOffChip(64))
+    state = poptorch.TensorLocationSettings().useReplicatedTensorSharding(True)
+    opts.TensorLocations.setOptimizerLocation(state)
+    memory = model_options(opts).memory
+    assert memory.weights_off_chip == 64
+    assert memory.states_off_chip is memory.accumulators_off_chip is None
+    assert memory.shared_updates == 8192

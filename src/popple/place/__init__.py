@@ -1,20 +1,24 @@
 """Placement: passes that turn what the user wrote into what the chips run."""
 
 from popple.place.accumulate_gradients import AccumulateGradients
+from popple.place.offload import Offload
 from popple.place.passes import Pass, run_passes
 from popple.place.pipeline import Pipeline, number_stages
 from popple.place.repeat import RepeatOnDevice
 from popple.place.replicate import Replicate
 from popple.place.shard import Shard
+from popple.place.share_updates import ShareUpdates
 from popple.place.update_weights import UpdateWeights
 
 __all__ = [
     "AccumulateGradients",
+    "Offload",
     "Pass",
     "Pipeline",
     "RepeatOnDevice",
     "Replicate",
     "Shard",
+    "ShareUpdates",
     "UpdateWeights",
     "number_stages",
     "run_passes",

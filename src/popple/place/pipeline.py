@@ -266,5 +266,8 @@ def _with_update_copies(graph: Graph, staged: list[Op], updates: list[Op]) -> Gr
     """Updates run where the weight lives; gradients made elsewhere are copied."""
     made = {name: op.chip for op in staged for name in op.outputs}
     homes = made | given_homes(graph, staged)
-    placed = [op.with_place(homes.get(op.inputs[0], op.chip), 0) for op in updates]
+    placed: list[Op] = []
+    for op in updates:
+        placed.append(op.with_place(homes.get(op.inputs[0], op.chip), 0))
+        homes.update((name, placed[-1].chip) for name in op.outputs)
     return insert_copies(graph, (*staged, *placed))

@@ -2,8 +2,10 @@
 
 In cycle t stage s works on micro-batch t - s. With N stages and G micro-batches there
 are N + G - 1 cycles: N - 1 that fill the pipeline, G - N + 1 equal ones (a loop) and
-N - 1 that drain it. In a cycle all chips run their stages at the same time, then the
-copies between chips follow.
+N - 1 that drain it. In a cycle all chips run their stages at the same time, then all
+copies between chips follow as one exchange, whose flows share the links. The exchange
+is the same in every cycle, also where stages are idle: the framework's compilers make
+one function of it (graphcore/popart 3.3, willow/src/popx/popprograms.cpp).
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from popple.graph import Graph, Op, Phase
 from popple.plan.emit import Emitter
 from popple.plan.lower_update import lower_update
 from popple.plan.streams import Streams
-from popple.plan.structure import Structure, by_chip, repeat, sequence
+from popple.plan.structure import Structure, by_chip, merged, repeat, sequence
 from popple.program import Call, Step
 
+_COPIES = "copies"
 _LABELS = {
     (True, False): "forward",
     (False, True): "backward",
@@ -50,6 +53,9 @@ class _Stages:
         ops_by_stage = _group_by_stage(graph)
         for stage in range(self._num_stages):
             self._add_stage(stage, ops_by_stage.get(stage, []), emitter, streams)
+        if copies := [op for op in graph.ops if _is_staged_copy(op)]:
+            steps = [step for op in copies for step in emitter.op_steps(op)]
+            self.functions[_COPIES] = sequence([merged(steps, _COPIES)], _COPIES)
 
     def cycles(self, num_micro_batches: int) -> list[Step]:
         """All cycles of `num_micro_batches` micro-batches."""
@@ -68,8 +74,7 @@ class _Stages:
     def _add_stage(
         self, stage: int, ops: list[Op], emitter: Emitter, streams: Streams
     ) -> None:
-        work = [op for op in ops if op.kind != "chip_copy"]
-        copies = [op for op in ops if op.kind == "chip_copy"]
+        work = [op for op in ops if not _is_staged_copy(op)]
         steps: list[Step] = [
             emitter.stream_in(*item) for item in streams.inputs.get(stage, ())
         ]
@@ -78,8 +83,6 @@ class _Stages:
         self.functions[f"stage{stage}"] = sequence(steps, f"stage{stage}")
         self._labels[stage] = _label(work)
         self._chips[stage] = work[0].chip if work else 0
-        if moved := [step for op in copies for step in emitter.op_steps(op)]:
-            self.functions[f"copies{stage}"] = sequence(moved, f"copies{stage}")
 
     def _cycle(self, time: int, num_micro_batches: int) -> Step:
         """One cycle; a repeated one is numbered by its first round."""
@@ -90,18 +93,15 @@ class _Stages:
         ]
         calls: defaultdict[int, list[Step]] = defaultdict(list)
         for stage in active:
-            calls[self._chips[stage]].append(self._call("stage", stage, time))
-        copies = [
-            self._call("copies", stage, time)
-            for stage in active
-            if f"copies{stage}" in self.functions
-        ]
-        tail = [sequence(copies, "copies")] if copies else []
+            label = f"{self._labels[stage]} {stage}"
+            call = Call(f"stage{stage}", label, stage, time - stage)
+            calls[self._chips[stage]].append(call)
+        tail = [Call(_COPIES, "copy")] if _COPIES in self.functions else []
         return sequence([by_chip(calls, "stages"), *tail], f"cycle{time}")
 
-    def _call(self, kind: str, stage: int, time: int) -> Call:
-        label = self._labels[stage] if kind == "stage" else "copy"
-        return Call(f"{kind}{stage}", f"{label} {stage}", stage, time - stage)
+
+def _is_staged_copy(op: Op) -> bool:
+    return op.kind == "chip_copy" and op.phase is not Phase.UPDATE
 
 
 def _group_by_stage(graph: Graph) -> Mapping[int, list[Op]]:

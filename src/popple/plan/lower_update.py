@@ -3,7 +3,7 @@
 Ops are sorted into rounds. A round is the work that needs no further communication,
 all chips in parallel, then the communication it makes possible: collectives, whose
 rings join equal chips of the replicas, chips in parallel; copies between chips one
-after the other.
+after the other. What lies off the chip is loaded just before the op that reads it.
 """
 
 from __future__ import annotations
@@ -55,11 +55,18 @@ def _rounds(graph: Graph, ops: Iterable[Op]) -> list[_Round]:
     """Each op in the first round in which all memory it touches is settled."""
     settled: defaultdict[str, int] = defaultdict(int)
     rounds: list[_Round] = []
+    loads: dict[str, Op] = {}
     for op in ops:
-        touched = {graph.root(name) for name in (*op.inputs, *op.outputs)}
+        if op.kind == "remote_load":
+            loads[op.outputs[0]] = op
+            continue
+        own_loads = [loads.pop(name) for name in op.inputs if name in loads]
+        used = [name for each in (*own_loads, op) for name in each.inputs]
+        touched = {graph.root(name) for name in (*used, *op.outputs)}
         number = max((settled[root] for root in touched), default=0)
         while len(rounds) <= number:
             rounds.append(_Round())
+        rounds[number].local += own_loads
         rounds[number].kind_of(op).append(op)
         after = number + int(op.kind == "chip_copy" or _is_collective(op))
         settled.update((root, after) for root in touched)
@@ -67,7 +74,8 @@ def _rounds(graph: Graph, ops: Iterable[Op]) -> list[_Round]:
 
 
 def _is_collective(op: Op) -> bool:
-    return get_op(op.kind).family == "collective"
+    is_local = op.kind == "take_share"
+    return get_op(op.kind).family == "collective" and not is_local
 
 
 def _parallel_steps(emitter: Emitter, ops: Iterable[Op], name: str) -> list[Step]:

@@ -35,3 +35,9 @@ def test_one_replica_needs_no_links() -> None:
     made = plan(make("all_reduce", [f32(64)], [f32(64)], replicas=1))
     assert not any(isinstance(step, LinkCopy) for step in made.steps)
     assert made.steps
+
+
+def test_a_share_is_taken_without_traffic() -> None:
+    made = plan(make("take_share", [f32(64, 96)], [f32(1536)], replicas=4))
+    assert [step.name for step in made.steps] == ["take_share"]
+    assert made.outputs[0].bytes_by_tile.total == 1536 * 4

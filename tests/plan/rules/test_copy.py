@@ -1,7 +1,8 @@
 """Streams, copies between chips, and stashes that lie beside their values."""
 
 from popple.plan.mapping import linear_mapping
-from popple.plan.opplan import Compute, HostCopy, LinkCopy
+from popple.plan.opplan import Compute, HostCopy, LinkCopy, TileMapping
+from popple.program import TileVector
 from tests.plan.machines import bow, plan
 from tests.plan.signatures import f16, make
 
@@ -38,3 +39,13 @@ def test_what_was_stashed_is_restored_where_it_lay() -> None:
     stash = plan(make("stash", [RING, MATRIX], [RING], depth=3), (None, LINEAR))
     restore = make("restore", [RING], [MATRIX], depth=3)
     assert plan(restore, stash.outputs).outputs == (LINEAR,)
+
+
+def test_a_load_lies_where_what_it_is_like_lies() -> None:
+    few_tiles = TileMapping(TileVector.of([(4, 3072), (1468, 0)]), "four")
+    made = plan(make("remote_load", [MATRIX], [MATRIX]), (few_tiles,))
+    assert made.outputs[0].bytes_by_tile == few_tiles.bytes_by_tile
+    (copy,) = made.steps
+    assert isinstance(copy, HostCopy)
+    assert copy.is_remote_buffer
+    assert not copy.to_host

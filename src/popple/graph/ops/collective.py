@@ -21,4 +21,10 @@ OPS = (
         "Parts of all replicas, on every replica.",
         attrs=("replicas",),
     ),
+    OpDef(
+        "take_share",
+        "collective",
+        "The part of a tensor that a replica updates.",
+        attrs=("replicas",),
+    ),
 )

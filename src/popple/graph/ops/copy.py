@@ -6,6 +6,13 @@ OPS = (
     OpDef("stream_in", "copy", "A tensor from the host.", arity=(0, 0)),
     OpDef("stream_out", "copy", "A tensor to the host.", num_outputs=0),
     OpDef(
+        "remote_load",
+        "copy",
+        "A tensor from off-chip memory, laid out like the input if there is one.",
+        arity=(0, 1),
+    ),
+    OpDef("remote_store", "copy", "A tensor to off-chip memory.", num_outputs=0),
+    OpDef(
         "chip_copy",
         "copy",
         "A tensor copied from chip `source` to the op's chip.",

@@ -50,6 +50,14 @@ def plan_all_gather(request: PlanRequest) -> OpPlan:
     return builder.finish([_whole(target)], (None,))
 
 
+def plan_take_share(request: PlanRequest) -> OpPlan:
+    """The replica's share of a tensor: a part of what lies on each tile."""
+    builder, replicas, tensor, mapping = _begin(request)
+    target = _part(mapping_like(mapping, request.signature.outputs[0]), replicas)
+    builder.local_copy("take_share", target.bytes_by_tile, tensor.dtype)
+    return builder.finish([target], (None,))
+
+
 def ring_bytes(num_bytes: int, replicas: int) -> int:
     """Bytes a chip sends when each of R parts but one passes through it."""
     return ceil_div(num_bytes * (replicas - 1), replicas)
@@ -113,4 +121,5 @@ RULES: dict[str, Rule] = {
     "all_reduce": plan_all_reduce,
     "reduce_scatter": plan_reduce_scatter,
     "all_gather": plan_all_gather,
+    "take_share": plan_take_share,
 }

@@ -1,4 +1,4 @@
-"""Traffic beyond a chip: host streams, copies between chips, and activation stashes."""
+"""Traffic beyond a chip: host streams, off-chip memory, other chips, stashes."""
 
 from __future__ import annotations
 
@@ -33,6 +33,27 @@ def plan_stream_out(request: PlanRequest) -> OpPlan:
     builder = PlanBuilder(request, "copy")
     source = builder.input_mapping(0)
     builder.steps.append(HostCopy("stream_out", source.bytes_by_tile, to_host=True))
+    return builder.finish([], (None,))
+
+
+def plan_remote_load(request: PlanRequest) -> OpPlan:
+    """From off-chip memory, to where the like tensor lies or spread linearly."""
+    builder = PlanBuilder(request, "copy")
+    result = request.signature.outputs[0]
+    target = builder.linear(result)
+    if request.inputs:
+        target = mapping_like(builder.input_mapping(0), result)
+    copy = HostCopy("remote_load", target.bytes_by_tile, False, is_remote_buffer=True)
+    builder.steps.append(copy)
+    return builder.finish([target], (None,) * len(request.inputs))
+
+
+def plan_remote_store(request: PlanRequest) -> OpPlan:
+    """To off-chip memory, from where the tensor lies."""
+    builder = PlanBuilder(request, "copy")
+    source = builder.input_mapping(0).bytes_by_tile
+    copy = HostCopy("remote_store", source, to_host=True, is_remote_buffer=True)
+    builder.steps.append(copy)
     return builder.finish([], (None,))
 
 
@@ -94,6 +115,8 @@ def _add_slice(
 RULES: dict[str, Rule] = {
     "stream_in": plan_stream_in,
     "stream_out": plan_stream_out,
+    "remote_load": plan_remote_load,
+    "remote_store": plan_remote_store,
     "chip_copy": plan_chip_copy,
     "stash": plan_stash,
     "restore": plan_restore,
