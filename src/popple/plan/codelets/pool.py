@@ -1,47 +1,80 @@
-"""Pooling codelets. Source: PopLibs popnn performance estimation.
+"""Pooling codelets. Source: PopLibs popnn/PerformanceEstimation.hpp.
 
-A worker goes over its rows once for every work item, a position of the window; for each
+Workers share the positions of the result evenly, whole rows or parts of them. A worker
+goes over each of its rows once for every work item, a position of the window; for each
 group of channels and each vector of it the inner loop runs along the row.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from dataclasses import dataclass
 
 import numpy as np
 
 from popple.plan.conv.vertices import Ints, ceil_of
 
 SUPERVISOR_CYCLES = 13
-WORKER_CYCLES = 40
+WORKER_CYCLES = 42
 """Loads and unpacks the vertex state, divides the clearing of the result."""
-# Worker cycles before and in each turn of the inner loop.
-_MAX_LOOP = (4, 3)
-_SUM_LOOP = (5, 3)
-_MAX_GRAD_LOOP = (7, 5)
+MORE_POINTERS_CYCLES = 10
+"""Loads and unpacks the forward values that a gradient of a maximum reads as well."""
 
 
-def pool_cycles(
-    rows: Ints,
-    columns: Ints,
-    num_groups: Ints,
-    *,
-    num_items: int,
-    vectors: int,
-    is_max: bool,
-    is_grad: bool,
-    num_workers: int,
-) -> Ints:
-    """Cycles of a tile with `rows` rows of `columns` positions of channel groups."""
-    loop = _MAX_LOOP if is_max else _SUM_LOOP
-    start, slope = _MAX_GRAD_LOOP if is_max and is_grad else loop
-    costs: list[Ints] = []
-    # Rows are dealt to the workers, cut along x where there are few.
-    for cuts in (1, 2, 3, 6):
-        run = ceil_of(columns, cuts)
-        group = 6 + vectors * (3 + start + slope * (run - 1))
-        row = 15 + num_items * (23 + num_groups * group)
-        costs.append(ceil_of(rows * cuts, num_workers) * row)
-    cleared = ceil_of(rows * columns * vectors, num_workers)
-    worker = WORKER_CYCLES + num_groups * (4 + cleared) + reduce(np.minimum, costs)
-    return SUPERVISOR_CYCLES + num_workers * worker
+@dataclass(frozen=True)
+class PoolVertex:
+    """One pooling vertex: its kind, window positions, vectors of channels by group.
+
+    `step` is the distance of positions that a window position reaches: the stride,
+    in a gradient. `cleared` vectors are cleared for each position and group first.
+    """
+
+    is_max: bool
+    is_grad: bool
+    num_items: int
+    vectors: int
+    cleared: int
+    step: int = 1
+
+    @property
+    def reads_forward(self) -> bool:
+        """Whether it compares the values of the forward pass."""
+        return self.is_max and self.is_grad
+
+    @property
+    def loop_cycles(self) -> tuple[int, int]:
+        """Worker cycles of the first turn of the inner loop and of every other."""
+        if self.reads_forward:
+            return 7, 5
+        return (4, 3) if self.is_max else (5, 3)
+
+    def cycles(
+        self, rows: Ints, columns: Ints, num_groups: Ints, num_workers: int
+    ) -> Ints:
+        """Cycles of a tile with `rows` rows of `columns` positions of groups."""
+        worker = WORKER_CYCLES + MORE_POINTERS_CYCLES * self.reads_forward
+        cleared = rows * columns * self.cleared // num_workers
+        longest = np.zeros_like(rows)
+        for index in range(num_workers):
+            share = self._share_cycles(rows, columns, num_groups, index, num_workers)
+            longest = np.maximum(longest, share)
+        total = worker + num_groups * (4 + cleared) + longest
+        return SUPERVISOR_CYCLES + num_workers * total
+
+    def _share_cycles(
+        self, rows: Ints, columns: Ints, groups: Ints, index: int, num_workers: int
+    ) -> Ints:
+        """Worker cycles for one worker's share of all positions."""
+        size = rows * columns
+        begin, end = index * size // num_workers, (index + 1) * size // num_workers
+        first, last = begin // columns, np.maximum(end - 1, begin) // columns
+        pieces = np.where(end > begin, last - first + 1, 0)
+        head = np.minimum(end, (first + 1) * columns) - begin
+        runs = ceil_of(head, self.step)
+        tail = ceil_of(end - last * columns, self.step)
+        whole = ceil_of(columns, self.step)
+        runs = runs + np.where(pieces > 1, tail + (pieces - 2) * whole, 0)
+        start, slope = self.loop_cycles
+        group = 2 + self.vectors * (3 + start)
+        item = 23 + groups * group + (groups - 1) * (6 if self.is_grad else 4)
+        turns = self.num_items * groups * self.vectors * (runs - pieces)
+        return pieces * (15 + self.num_items * item) + slope * turns
