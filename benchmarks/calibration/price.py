@@ -1,8 +1,8 @@
 """Price: a torch module on a chip, through the path that any user's program takes.
 
 In: a `Case`, a module with the type of its partial sums and which of its ops are
-counted. Out: a `Price`: their cycles, and the fullest tile of the whole program. Host
-transfers belong to no op and are never counted.
+counted. Out: a `Price`: their cycles, and the fullest tile of the whole program. Of
+host transfers only those of inputs are counted; most cases have none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import poptorch
 from benchmarks.calibration.rows import NotExpressed
 from popple.errors import PoppleError
 from popple.graph import Graph, Op, Phase
-from popple.program import Category
+from popple.program import Category, Direction, StreamCopy
 from popple.sim.memory import CODE, Memory
 
 Operation = Callable[..., Tensor]
@@ -108,7 +108,8 @@ class Once(nn.Module):
 class Case:
     """A module to price; `updated` names the parameters whose update is counted.
 
-    Of the backward pass, only ops count whose kind begins with `backward`.
+    Of the backward pass, only ops count whose kind begins with `backward`. `inputs`
+    come from the host, which counts.
     """
 
     module: nn.Module
@@ -117,6 +118,7 @@ class Case:
     num_tiles: int | None = None
     memory_proportion: float | None = None
     backward: str = ""
+    inputs: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,12 +153,12 @@ def price(case: Case, target: str, counts_code: bool = True) -> Price:
         options.setAvailableMemoryProportion({"IPU0": case.memory_proportion})
     with on_target(target, case.num_tiles), refusals():
         executor = _executor(case.module, options)
-        executor.compile()
+        executor.compile(*case.inputs)
         modelled = popple.modelled(executor)
     memory = modelled.simulation.memory
     if not counts_code:
         memory = _without_code(memory)
-    cycles = _counted_cycles(case, modelled)
+    cycles = _counted_cycles(case, modelled) + _upload_cycles(modelled)
     return Price(cycles, max(memory.peak_by_chip), memory.total.total, modelled)
 
 
@@ -175,6 +177,18 @@ def _counted_cycles(case: Case, modelled: popple.Modelled) -> int:
     ]
     check_known(ops)
     return sum(costs[op.name].cycles for op in ops)
+
+
+def _upload_cycles(modelled: popple.Modelled) -> int:
+    """Cycles in which inputs come from the host."""
+    found = modelled.simulation
+    return sum(
+        leaf.cost.cycles
+        for row, leaf in zip(found.steps, found.timing.leaf_times, strict=True)
+        if leaf is not None
+        and isinstance(row.step, StreamCopy)
+        and row.step.direction is Direction.FROM_HOST
+    )
 
 
 def check_known(ops: Iterable[Op]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+import poptorch
 from benchmarks.calibration.params import Params
 from benchmarks.calibration.price import Case, Once, zeros
 from benchmarks.calibration.rows import NotExpressed
@@ -13,23 +14,24 @@ _SIDES = ("left", "right")
 
 
 def cholesky_case(params: Params) -> Case:
-    """A batch of decompositions; how they are blocked is the planner's choice."""
+    """A batch of decompositions in blocks."""
     size = params.integer("dim")
-    params.integer("block", size)
+    blocks = _blocks(params, size)
     is_upper = not params.flag("lower", True)
     a = zeros(params.integer("batch", 1), size, size, dtype=params.dtype("type"))
 
     def decompose(a: Tensor) -> Tensor:
-        return torch.linalg.cholesky(a, upper=is_upper)
+        with blocks:
+            return torch.linalg.cholesky(a, upper=is_upper)
 
     return Case(Once(decompose, {"a": a}))
 
 
 def triangular_case(params: Params) -> Case:
-    """A batch of systems, the triangle on the left or on the right."""
+    """A batch of systems with 1 on the diagonal, the tool's default, on either side."""
     batch, size = params.integer("batches", 1), params.integer("a-rank")
     width, side = params.integer("b-rank"), params.text("side", "left")
-    params.integer("block", size)
+    blocks = _blocks(params, size)
     if side not in _SIDES:
         raise NotExpressed(f"side {side}")
     is_left, dtype = side == "left", params.dtype("type")
@@ -40,6 +42,14 @@ def triangular_case(params: Params) -> Case:
     }
 
     def solve(a: Tensor, b: Tensor) -> Tensor:
-        return torch.linalg.solve_triangular(a, b, upper=False, left=is_left)
+        with blocks:
+            return torch.linalg.solve_triangular(
+                a, b, upper=False, left=is_left, unitriangular=True
+            )
 
     return Case(Once(solve, operands))
+
+
+def _blocks(params: Params, size: int) -> poptorch.Attribute:
+    """Ops made inside work on blocks of as many rows as the tool is told."""
+    return poptorch.Attribute(poplin={"blockSize": params.integer("block", size)})

@@ -14,7 +14,7 @@ from benchmarks.calibration.kernels import kernel_rows
 from benchmarks.calibration.models import model_rows
 from benchmarks.calibration.params import Params
 from benchmarks.calibration.popliner import Profiled, ops_by_layer
-from benchmarks.calibration.price import Case, Price, price
+from benchmarks.calibration.price import Case, Once, Price, price
 from benchmarks.calibration.published import published_rows
 from benchmarks.calibration.rows import NotExpressed
 from benchmarks.calibration.runs import Run, model_run
@@ -74,8 +74,9 @@ def test_an_octave_without_low_inputs_has_two_convolutions() -> None:
 
 
 def test_an_op_without_a_rule_is_refused() -> None:
+    case = Case(Once(torch.linalg.inv, {"a": torch.eye(4)}))
     with pytest.raises(NotExpressed, match="no rule plans"):
-        priced("cholesky", "batch 1 dim 16 block 16 lower true type float")
+        price(case, "gc200")
 
 
 def test_a_bias_is_refused() -> None:

@@ -54,15 +54,17 @@ KINDS = {
     "fill": "fill iota",
     "loss": """
         nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy
-        kl_div_loss ctc_loss margin_loss nll_loss_grad mse_loss_grad l1_loss_grad
+        kl_div_loss margin_loss nll_loss_grad mse_loss_grad l1_loss_grad
         smooth_l1_loss_grad huber_loss_grad binary_cross_entropy_grad kl_div_loss_grad
-        ctc_loss_grad margin_loss_grad
+        margin_loss_grad
     """,
     "update": """
         sgd_update momentum_update adam_update rmsprop_update lamb_update accumulate
         clear
     """,
+    "ctc": "ctc_loss",
     "sort": "sort top_k",
+    "solve": "cholesky triangular_solve",
     "copy": "stream_in stream_out remote_load remote_store chip_copy stash restore",
     "collective": "all_reduce reduce_scatter all_gather take_share",
     "generic": "generic",

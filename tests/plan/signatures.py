@@ -111,6 +111,15 @@ _SPECIAL: dict[str, Signature] = {
     "cast": make("cast", [_MATRIX], [_WEIGHT]),
     "sort": make("sort", [_MATRIX], [_MATRIX, TensorType(I32, (64, 96))], dim=1),
     "top_k": make("top_k", [_MATRIX], [f16(64, 5), TensorType(I32, (64, 5))], dim=1),
+    "ctc_loss": make(
+        "ctc_loss",
+        [f32(20, 2, 8), TensorType(I32, (2, 5))],
+        [f32(2), f32(20, 2, 8)],
+    ),
+    "cholesky": make("cholesky", [f32(2, 40, 40)], [f32(2, 40, 40)]),
+    "triangular_solve": make(
+        "triangular_solve", [f32(2, 40, 40), f32(2, 40, 3)], [f32(2, 40, 3)]
+    ),
     "stream_in": make("stream_in", [], [_MATRIX]),
     "stream_out": make("stream_out", [_MATRIX], []),
     "remote_store": make("remote_store", [_MATRIX], []),

@@ -6,7 +6,8 @@ finish it into an OpPlan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from popple.graph import DType, TensorType
 from popple.plan.codelets.rates import multi_codelet
@@ -14,6 +15,7 @@ from popple.plan.codelets.shape import copy_cycles, shuffle_cycles
 from popple.plan.mapping import elements_by_tile, flat_order, linear_mapping
 from popple.plan.opplan import (
     Compute,
+    Loop,
     Move,
     OpPlan,
     PlanRequest,
@@ -28,6 +30,7 @@ from popple.program import (
     VertexGroup,
     add_all,
     combine,
+    maximum_of,
 )
 from popple.target import Chip
 from popple.units import ceil_div
@@ -102,6 +105,11 @@ class PlanBuilder:
         """Where an input lies; linear if nobody has laid it out."""
         given = self.request.inputs[index]
         return given or self.linear(self.request.signature.inputs[index])
+
+    @property
+    def temporaries(self) -> tuple[Temporary, ...]:
+        """Memory that the steps so far need."""
+        return tuple(self._temporaries)
 
     def note(self, key: str, text: object) -> None:
         """Remember a fact about the choice made."""
@@ -212,6 +220,30 @@ class PlanBuilder:
         temporary = Temporary(name, bytes_by_tile, first, end, category=category)
         self._temporaries.append(temporary)
 
+    def embed(self, name: str, plan: OpPlan) -> TileMapping:
+        """Add the steps of another plan; gives where its first result lies."""
+        first = self.position
+        self.steps += [_embedded(name, step) for step in plan.steps]
+        self._temporaries += [
+            replace(
+                t, name=f"{name}/{t.name}", first=first + t.first, last=first + t.last
+            )
+            for t in plan.temporaries
+        ]
+        self.flops += plan.flops
+        return plan.outputs[0]
+
+    def repeat(self, name: str, count: int, body: PlanBuilder) -> None:
+        """Add a loop around the steps of `body`, with the memory of its peak."""
+        for is_interleaved in (False, True):
+            held = [t for t in body.temporaries if t.is_interleaved is is_interleaved]
+            if held:
+                peak = _peak_bytes(held, body.position)
+                at = self.position
+                self._temporaries.append(Temporary(name, peak, at, at, is_interleaved))
+        self.steps.append(Loop(count, tuple(body.steps)))
+        self.flops += count * body.flops
+
     def finish(
         self,
         outputs: Iterable[TileMapping],
@@ -230,6 +262,23 @@ class PlanBuilder:
             tuple(self._choice),
             runners_up,
         )
+
+
+def _peak_bytes(temporaries: Sequence[Temporary], num_steps: int) -> TileVector:
+    """Tile by tile the most that is live at one of the steps."""
+    num_tiles = len(temporaries[0].bytes_by_tile)
+    live = [
+        [t.bytes_by_tile for t in temporaries if t.first <= step <= t.last]
+        for step in range(num_steps)
+    ]
+    return maximum_of([add_all(vectors, num_tiles) for vectors in live])
+
+
+def _embedded(name: str, step: PlanStep) -> PlanStep:
+    """A step of another op's plan: which inputs it reads is not told here."""
+    if isinstance(step, Compute | Move):
+        return replace(step, name=f"{name}/{step.name}", reads=None)
+    return step
 
 
 def _total_flops(group: VertexGroup) -> int:

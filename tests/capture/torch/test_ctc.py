@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from popple.errors import CaptureError
-from tests.capture.torch.tracing import lower_traced, replayed, trace
+from popple.graph import Phase
+from tests.capture.torch.tracing import kinds, lower_traced, of_kind, replayed, trace
 
 T, N, C, S = 6, 3, 4, 5
 TARGETS = torch.tensor([[1, 2, 3, 1, 2], [3, 3, 1, 1, 1], [2, 1, 1, 1, 1]])
@@ -90,3 +91,13 @@ def test_targets_in_one_row_are_refused() -> None:
     reader = Reader()
     with pytest.raises(CaptureError, match="targets in one row"):
         trace(reader, torch.ones(6).long(), INPUT_LENGTHS, TARGET_LENGTHS)
+
+
+def test_the_machine_makes_the_gradient_with_the_loss() -> None:
+    step = trace(Reader(), TARGETS, INPUT_LENGTHS, TARGET_LENGTHS, train=True)
+    graph = lower_traced(step).graph
+    (loss,) = of_kind(graph, "ctc_loss")
+    assert graph.type_of(loss.outputs[1]).shape == (T, N, C)
+    (scaled,) = [op for op in graph.ops if loss.outputs[1] in op.inputs]
+    assert (scaled.kind, scaled.phase) == ("mul", Phase.BACKWARD)
+    assert "generic" not in kinds(graph)

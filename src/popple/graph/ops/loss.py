@@ -10,7 +10,6 @@ _NAMES = {
     "huber_loss": "Smooth L1 loss, scaled",
     "binary_cross_entropy": "Binary cross-entropy of probabilities",
     "kl_div_loss": "Kullback-Leibler divergence",
-    "ctc_loss": "Connectionist temporal classification",
     "margin_loss": "Losses of the margin kind",
 }
 

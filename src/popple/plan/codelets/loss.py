@@ -17,7 +17,6 @@ TRANSFORM: dict[str, Rates] = {
     "huber_loss": rates((16, 2), (16, 4)),
     "binary_cross_entropy": rates((33, 2), (20, 4)),
     "kl_div_loss": rates((18, 2), (10, 4)),
-    "ctc_loss": rates((69, 1), (39, 1)),  # three log-adds of 23 or 13
     "margin_loss": rates((9, 2), (9, 4)),
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tests.capture.tensorflow.tracing import ints, spec
@@ -38,6 +39,27 @@ EXAMPLES: dict[str, Example] = {
     "Pow 3": (lambda x: x**3, _X, ["pow"]),
     "Cast": (lambda x: tf.cast(x, tf.float16), _X, ["cast"]),
     "Cast to the same": (lambda x: tf.cast(x, tf.float64), _X, []),
+    "Cholesky": (tf.linalg.cholesky, (spec(2, 4, 4),), ["cholesky"]),
+    "MatrixTriangularSolve": (
+        tf.linalg.triangular_solve,
+        (spec(2, 4, 4), spec(2, 4, 3)),
+        ["triangular_solve"],
+    ),
+    "A matrix solves for all": (
+        lambda a, b: raw.MatrixTriangularSolve(matrix=a, rhs=b),
+        (spec(4, 4), spec(2, 4, 3)),
+        ["reshape", "broadcast", "triangular_solve"],
+    ),
+    "CTCLoss": (
+        lambda x: raw.CTCLoss(
+            inputs=x,
+            labels_indices=np.zeros((6, 2), np.int64),
+            labels_values=np.zeros(6, np.int32),
+            sequence_length=np.full(2, 8, np.int32),
+        ),
+        (spec(8, 2, 5),),
+        ["log_softmax", "ctc_loss"],
+    ),
     "ClipByValue": (
         lambda x: raw.ClipByValue(t=x, clip_value_min=0.0, clip_value_max=1.0),
         _X,

@@ -1,7 +1,8 @@
 """One call for every entry of the aten table.
 
-An example is the operator's arguments; tensors among them become inputs of the traced
-function, at any depth, and so can be told from constants.
+An example is the operator's arguments, keywords in a dictionary at the end; tensors
+among them become inputs of the traced function, at any depth, and so can be told from
+constants.
 """
 
 from __future__ import annotations
@@ -336,6 +337,18 @@ def _products() -> dict[str, Arguments]:
     }
 
 
+def _solvers() -> dict[str, Arguments]:
+    square, given = torch.eye(3).expand(2, 3, 3).contiguous(), torch.rand(2, 3, 4)
+    info = torch.zeros(2, dtype=torch.int32)
+    return {
+        **_each("linalg_cholesky_ex cholesky", square),
+        "cholesky_solve": (given, square),
+        "linalg_solve_triangular": (square, given, {"upper": True}),
+        "triangular_solve": (given, square),
+        "_linalg_check_errors": (info, "cholesky", {"is_matrix": False}),
+    }
+
+
 GROUPS: tuple[Callable[[], dict[str, Arguments]], ...] = (
     _elementwise,
     _reductions,
@@ -346,6 +359,7 @@ GROUPS: tuple[Callable[[], dict[str, Arguments]], ...] = (
     _shapes,
     _made,
     _losses,
+    _solvers,
 )
 
 

@@ -66,6 +66,37 @@ def test_a_product_added_in_place_to_a_buffer_is_kept() -> None:
     assert graph.root(of_kind(graph, "add")[0].outputs[0]) == "total"
 
 
+# -- triangular systems
+
+
+def test_one_matrix_solves_for_every_right_hand_side() -> None:
+    def solve(a: Tensor, b: Tensor) -> Tensor:
+        return torch.linalg.solve_triangular(a, b, upper=False, unitriangular=True)
+
+    graph = lower(solve, torch.eye(3), torch.ones(2, 3, 4))
+    (solved,) = of_kind(graph, "triangular_solve")
+    assert [str(graph.type_of(n)) for n in solved.inputs] == [
+        "f32[2,3,3]",
+        "f32[2,3,4]",
+    ]
+    assert solved.attrs == {"is_upper": False, "is_left": True, "is_unit": True}
+
+
+def test_a_decomposition_is_one_op_and_its_gradient_is_made_of_known_ops() -> None:
+    class Factor(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.eye(3))
+
+        def forward(self) -> Tensor:
+            return torch.linalg.cholesky(self.weight)
+
+    found = kinds(lower(WithLoss(Factor()), train=True))
+    assert found.count("cholesky") == 1
+    assert found.count("triangular_solve") == 2
+    assert "generic" not in found
+
+
 # -- convolutions
 
 

@@ -27,7 +27,10 @@ def call(name: str, arguments: Arguments) -> Callable[..., Any]:
             next(supply) if wanted else leaf
             for leaf, wanted in zip(leaves, is_tensor, strict=True)
         ]
-        return getattr(torch.ops.aten, name)(*pytree.tree_unflatten(filled, structure))
+        given = pytree.tree_unflatten(filled, structure)
+        keywords = given[-1] if isinstance(given[-1], dict) else {}
+        positional = given[:-1] if keywords else given
+        return getattr(torch.ops.aten, name)(*positional, **keywords)
 
     return function
 

@@ -35,13 +35,19 @@ def lower_cross_entropy(context: OpContext) -> Sequence[Known]:
 
 
 def lower_ctc(context: OpContext) -> Sequence[Known]:
-    """Logits and labels: the loss of every sequence, gradient of the logits."""
-    names = context.names()[:2]
+    """Logits and labels in one row: the loss of every sequence, gradient of the logits.
+
+    How many labels each sequence has is not known here; they share the row alike.
+    """
+    logits, labels = context.name(0), context.name(2)
     loss, gradient = context.result_types()
-    value = context.emit_one("ctc_loss", names, loss)
-    behind = replace(context, tag=replace(context.tag, phase=Phase.BACKWARD))
-    found = behind.emit_one("ctc_loss_grad", names, gradient, suffix=".gradient")
-    return [value, found]
+    logs = context.emit_one(
+        "log_softmax", [logits], gradient, suffix=".log_softmax", attrs={"dim": 2}
+    )
+    num_labels = -(-context.type_of(labels).num_elements // max(1, loss.num_elements))
+    names = [logs, labels, context.name(3)]
+    attrs = {"num_labels": max(1, num_labels)}
+    return context.emit("ctc_loss", names, [loss, gradient], attrs=attrs)
 
 
 RULES: dict[str, Rule] = {

@@ -18,6 +18,7 @@ from popple.capture.tensorflow.ops import (
     reduce,
     shape,
     softmax,
+    solve,
     sort,
     update,
 )
@@ -37,6 +38,7 @@ RULES: dict[str, Rule] = {
     **fill.RULES,
     **loss.RULES,
     **sort.RULES,
+    **solve.RULES,
     **lists.RULES,
     **copy.RULES,
     **update.RULES,

@@ -6,6 +6,7 @@ from popple.capture.torch.aten import (
     annotation,
     attention,
     conv,
+    ctc,
     elementwise,
     fill,
     gather,
@@ -17,6 +18,7 @@ from popple.capture.torch.aten import (
     reduce,
     shape,
     softmax,
+    solve,
     sort,
 )
 from popple.capture.torch.aten.forms import Lowering, lower_generic
@@ -35,7 +37,9 @@ TABLE: dict[str, Lowering] = {
     **random.LOWERINGS,
     **fill.LOWERINGS,
     **loss.LOWERINGS,
+    **ctc.LOWERINGS,
     **sort.LOWERINGS,
+    **solve.LOWERINGS,
     **annotation.LOWERINGS,
 }
 
