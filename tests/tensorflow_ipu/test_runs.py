@@ -124,3 +124,76 @@ def test_a_report_that_was_removed_stays_away(tmp_path: Path) -> None:
     report.unlink()
     run()
     assert not report.exists()
+
+
+def test_what_the_host_only_waits_for_is_no_program() -> None:
+    configure()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        with tf.device("/device:IPU:0"):
+            x = tf.compat.v1.placeholder(tf.float32, (2,))
+            total = x + x
+        with tf.device("cpu"), tf.control_dependencies([total]):
+            one = tf.constant(1.0) + 0
+        session.run(one, {x: [1.0, 2.0]})
+        assert counts() == {}
+        session.run(total, {x: [1.0, 2.0]})
+        assert counts()["EXECUTE"] == 1
+
+
+def test_first_values_of_variables_are_computed_on_the_device() -> None:
+    configure()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        with tf.device("/device:IPU:0"):
+            drawn = tf.compat.v1.get_variable("drawn", (2,), use_resource=True)
+            given = tf.compat.v1.get_variable("w", initializer=[1.0], use_resource=True)
+        session.run(given.initializer)
+        assert counts() == {}
+        session.run(drawn.initializer)
+        assert counts()["COMPILE_END"] == 1
+
+
+def compiled() -> test_utils.ReportJSON:
+    """The newest compilation."""
+    trace = test_utils.ReportJSON(None)
+    trace.parse_events(_events.drain())
+    return trace
+
+
+def test_a_compilation_says_where_tensors_lie() -> None:
+    configure()
+    run(function=tf.function(lambda x: tf.matmul(x[None], x[:, None])))
+    tensors = list(compiled().get_tensor_map().all_tensors())
+    (argument,) = (tensor for tensor in tensors if tensor.inst.startswith("arg0"))
+    assert sum(tile.num_elements for tile in argument.tiles) == 2
+    assert sum(tensor.inst.startswith("dot.") for tensor in tensors) == 1
+
+
+def train(layers: list[Any], x: Any) -> None:
+    """One step of training in a program."""
+    model = tf.keras.Sequential([tf.keras.Input(x.shape[1:]), *layers])
+    optimizer = tf.keras.optimizers.legacy.SGD(0.1)
+
+    @tf.function
+    def step(_: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(x))
+        variables = model.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+    run(function=step)
+
+
+def test_a_compilation_says_what_products_are_for() -> None:
+    configure()
+    run(function=tf.function(lambda x: tf.matmul(x[None], x[:, None])))
+    assert compiled().get_ml_type_counts() == [1, 0, 0, 0]
+    dense = [tf.keras.layers.Dense(4, "relu", use_bias=False) for _ in range(2)]
+    train(dense, tf.ones((2, 4)))
+    # What comes first has no gradient.
+    assert compiled().get_ml_type_counts() == [0, 2, 1, 2]
+    conv = {"filters": 4, "kernel_size": 2, "activation": "relu", "use_bias": False}
+    convs = [tf.keras.layers.Conv2D(**conv) for _ in range(2)]
+    train(convs, tf.ones((1, 4, 4, 4)))
+    # The gradient of an input turns the weights round and convolves once more.
+    assert compiled().get_ml_type_counts() == [0, 4, 0, 2]

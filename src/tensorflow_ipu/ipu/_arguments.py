@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework import ops
 
 __all__ = ["Arguments", "arguments_of"]
 
@@ -18,7 +19,7 @@ class Arguments:
     """What a program takes from and gives to the host.
 
     `variables` are the names of those it holds, `written` those it may change,
-    `objects` the variables themselves where there are any.
+    `objects` the variables themselves where they can be looked at.
     """
 
     num_inputs: int
@@ -40,10 +41,12 @@ class Arguments:
         return [variable.numpy() for variable in self.objects]
 
 
-def arguments_of(graph: Any, ops: Sequence[Any] | None, num_outputs: int) -> Arguments:
+def arguments_of(
+    graph: Any, program: Sequence[Any] | None, num_outputs: int
+) -> Arguments:
     """The arguments of a traced function, or of operations of an old-style graph."""
-    if ops is not None:
-        return _arguments_of_ops(ops, num_outputs)
+    if program is not None:
+        return _arguments_of_ops(program, num_outputs)
     streamed = [x for x in graph.inputs if x.dtype != tf.resource]
     held = {id(v.handle): v for v in graph.variables}
     pairs = [(held[id(out)], x) for out, x in graph.captures if id(out) in held]
@@ -52,13 +55,13 @@ def arguments_of(graph: Any, ops: Sequence[Any] | None, num_outputs: int) -> Arg
         len(graph.outputs),
         tuple(variable.name for variable, _ in pairs),
         tuple(variable.name for variable, inner in pairs if _is_written(inner)),
-        tuple(variable for variable, _ in pairs),
+        tuple(v for v, _ in pairs if isinstance(v.handle, ops.EagerTensor)),
     )
 
 
-def _arguments_of_ops(ops: Sequence[Any], num_outputs: int) -> Arguments:
-    inside = {op.name for op in ops}
-    tensors = {x.name: x for op in ops for x in op.inputs}
+def _arguments_of_ops(program: Sequence[Any], num_outputs: int) -> Arguments:
+    inside = {op.name for op in program}
+    tensors = {x.name: x for op in program for x in op.inputs}
     # Variables may be read beside the program.
     reads = [x.op.inputs[0] for x in tensors.values() if x.op.type in _READS]
     handles = {x.op.name: x for x in (*tensors.values(), *reads)}
@@ -70,7 +73,7 @@ def _arguments_of_ops(ops: Sequence[Any], num_outputs: int) -> Arguments:
         sum(_is_streamed(x, inside) for x in tensors.values()),
         num_outputs,
         tuple(handle.op.name for handle in held),
-        tuple(handle.op.name for handle in held if _is_written(handle)),
+        tuple(handle.op.name for handle in held if _is_written(handle, inside)),
     )
 
 
@@ -80,5 +83,10 @@ def _is_streamed(x: Any, inside: Set[str]) -> bool:
     return x.op.type == "Placeholder" or x.op.name not in inside
 
 
-def _is_written(handle: Any) -> bool:
-    return any(consumer.type not in _READS for consumer in handle.consumers())
+def _is_written(handle: Any, inside: Set[str] | None = None) -> bool:
+    """Whether an operation, of those inside if they are given, may change it."""
+    return any(
+        consumer.type not in _READS
+        for consumer in handle.consumers()
+        if inside is None or consumer.name in inside
+    )

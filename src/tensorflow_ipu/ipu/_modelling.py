@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from popple.errors import UsageError
+from popple.errors import PoppleError, UsageError
 
 from . import _arguments, _device, _events, _reports
 from ._program_settings import ProgramSettings
@@ -83,7 +83,18 @@ class TracedProgram:
         self._report = _reports.report_for(self.name, options, self.write_report)
         if self._report is not None:
             self._report.begin()
-        _events.record_compile(self.name, self.settings.ordinal)
+        if _events.is_wanted(self.settings.ordinal):
+            self._trace()
+
+    def _trace(self) -> None:
+        """Note the compilation; one that cannot be priced says nothing more."""
+        from . import _tensor_maps
+
+        texts: dict[str, str] = {}
+        with contextlib.suppress(PoppleError):
+            texts["tensor_map"] = _tensor_maps.tensor_map(self.modelled())
+            texts["instruction_info"] = _tensor_maps.instruction_info(self.modelled())
+        _events.record_compile(self.name, self.settings.ordinal, **texts)
 
     def add_run(self) -> None:
         """The program is about to run."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import device as device_lib
 
 from . import _asserts, _device, _errors, _outside, _runs, _session_programs, sharding
 from ._modelling import TracedProgram
@@ -101,24 +100,11 @@ def _leaves(fetches: Any) -> Iterable[Any]:
 def _find_places(needed: Iterable[Any]) -> dict[int, int]:
     places: dict[int, int] = {}
     for op in _computing(needed):
-        device = device_lib.DeviceSpec.from_string(op.device or _beside(op))
-        if device.device_type == "IPU":
-            ordinal = device.device_index or 0
+        ordinal = _session_programs.ordinal_of(op)
+        if ordinal is not None:
             num_shards = max(sharding.get_sharding(op) or [0]) + 1
             places[ordinal] = max(places.get(ordinal, 1), num_shards)
     return places
-
-
-def _beside(op: Any) -> str:
-    """The device of what an operation is to be beside: first values, of variables."""
-    if op.type == "Const":
-        return ""  # nothing has to be computed for it
-    names = {group.decode().removeprefix("loc:@") for group in op.colocation_groups()}
-    try:
-        others = map(op.graph.get_operation_by_name, names - {op.name})
-        return next((other.device for other in others), "")
-    except KeyError:
-        return ""  # it is outside the function that the operation is in
 
 
 def _computing(operations: Iterable[Any]) -> Iterable[Any]:

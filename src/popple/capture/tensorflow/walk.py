@@ -208,6 +208,9 @@ class Walker:
             return self._lower(tensor.op, (), Surroundings())[tensor.value_index]
         if tensor.op.type in _PASSED and not is_on_machine(tensor.dtype):
             return self._from_outside(tensor.op.inputs[0])
+        if tensor.op.type == "ReadVariableOp":  # of a variable that stays
+            handle = self._from_outside(tensor.op.inputs[0])
+            return self._lower(tensor.op, (handle,), Surroundings())[0]
         shape = static_shape(tensor)
         if shape is None or not is_on_machine(tensor.dtype):
             return None
