@@ -82,8 +82,10 @@ def plan_conv(
 
 
 def cycles_of(plan: OpPlan) -> int:
-    """The planner's own estimate."""
-    return int(dict(plan.choice)["estimated_cycles"])
+    """The planner's own estimate of the steps, without copies it only expects."""
+    choice = dict(plan.choice)
+    copies = choice.get("expected_copies", "0 cycles").split()[0]
+    return int(choice["estimated_cycles"]) - int(copies)
 
 
 def cycles_of_steps(steps: tuple[PlanStep, ...], chip: Chip) -> float:

@@ -61,6 +61,7 @@ def test_reduction_stages_add_up_everything(num_summed: int) -> None:
 
 
 def test_serial_parts_are_equal() -> None:
-    assert serial_parts(63) == [3, 7, 21, 63]
-    assert serial_parts(1) == []
-    assert all(64 % parts == 0 for parts in serial_parts(64))
+    # Divisors of 1000 of which each part has 16 channels or more: 1000 / 16 is 62.5.
+    assert serial_parts(1000, 16) == [2, 4, 5, 8, 10, 20, 25, 40, 50]
+    assert serial_parts(16, 16) == []
+    assert serial_parts(97, 1) == [97]

@@ -44,7 +44,7 @@ def test_dense_matmul_on_bow(
 
 @pytest.mark.parametrize(
     ("name", "column", "tolerance"),
-    [("gc200", "ipu2_cycles", 0.1), ("gc2", "ipu1_cycles", 0.15)],
+    [("gc200", "ipu2_cycles", 0.06), ("gc2", "ipu1_cycles", 0.06)],
 )
 def test_matmuls_of_the_poplibs_benchmarks(
     name: str, column: str, tolerance: float
@@ -61,10 +61,10 @@ def test_matmuls_of_the_poplibs_benchmarks(
         update = 57 + 6 * (24 + 3 * m * n / target.chip.num_tiles / 24)
         cycles = cycles_of(plan_matmul((m, k), (k, n), target)) + update
         # Rows whose fullest tile exceeds the real one were planned for no real chip:
-        # three on GC2, which come out 23 to 32 % too fast here.
+        # three on GC2, which come out 18 to 27 % too fast here.
         tile_bytes = int(row[column.replace("cycles", "max_tile_bytes_incl_gaps")])
         is_oversized = tile_bytes > target.chip.tile_memory_bytes
-        allowed = 0.35 if is_oversized else tolerance
+        allowed = 0.28 if is_oversized else tolerance
         assert cycles == pytest.approx(float(row[column]), rel=allowed), row["name"]
 
 
@@ -95,7 +95,7 @@ def test_the_steps_cost_what_the_search_estimated(
     options = PlanOptions(proportion, partials)
     plan = plan_matmul((rows, inner), (inner, columns), target, options=options)
     cycles = cycles_of_steps(plan.steps, target.chip)
-    assert cycles == pytest.approx(cycles_of(plan), rel=0.02)
+    assert cycles == pytest.approx(cycles_of(plan), rel=0.03)
 
 
 @pytest.mark.parametrize("proportion", [0.6, 0.1, 0.03])
@@ -175,7 +175,8 @@ def test_a_transposed_operand_is_rearranged() -> None:
     columns_first = TileMapping(TileVector.spread(512 * 512 * 2, 1472, 1472), "linear")
     plan = plan_matmul((256, 512), (512, 512), inputs=(wished, columns_first))
     names = [s.name for s in flat_steps(plan.steps) if isinstance(s, Move | Compute)]
-    assert len([name for name in names if name.startswith("order ")]) == 1
+    # Blocks are gathered, transposed and sent on; operands are swapped in this plan.
+    assert names[:3] == ["gather inputs", "transpose inputs", "rearrange inputs"]
 
 
 def test_rows_in_flat_order_are_only_exchanged() -> None:
@@ -223,7 +224,7 @@ def test_any_chip_and_number_of_tiles(name: str, num_tiles: int) -> None:
 )
 def test_odd_shapes(left: tuple[int, ...], right: tuple[int, ...], method: str) -> None:
     plan = plan_matmul(left, right)
-    assert dict(plan.choice)["method"] == method
+    assert dict(plan.choice)["method"].startswith(method)
     assert cycles_of(plan) > 0
 
 

@@ -14,15 +14,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from popple.plan.conv.methods import Method
-from popple.plan.conv.splits import Candidates, Serial
-from popple.plan.conv.transforms import Form
+from popple.plan.conv.copies import estimate_copies
+from popple.plan.conv.setting import Setting
+from popple.plan.conv.splits import Candidates
 from popple.plan.conv.vertices import (
     Ints,
     add_in_place_cycles,
     cast_cycles,
     ceil_of,
-    copy_cycles,
     reduce_cycles,
     slice_cycles,
 )
@@ -42,6 +41,7 @@ class Costs:
     compute: Ints
     reduction: Ints
     serial: Ints
+    copies: Ints
     fixed: Ints
     memory_bytes: Ints
 
@@ -53,37 +53,7 @@ class Costs:
     def total(self) -> Ints:
         """Cycles of the whole plan."""
         parts = self.exchange + self.compute + self.reduction + self.serial
-        return parts + self.fixed
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What all candidates of one evaluation have in common."""
-
-    form: Form
-    method: Method
-    chip: Chip
-    serial: Serial
-
-    @property
-    def phase_cycles(self) -> int:
-        """Cost of an exchange phase besides its payload."""
-        return self.chip.exchange_latency_cycles + self.chip.mean_sync_delay_cycles
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an operand's element."""
-        return self.form.problem.dtype.num_bytes
-
-    @property
-    def partial_bytes(self) -> int:
-        """Bytes of a partial sum."""
-        return self.method.partials.num_bytes
-
-    @property
-    def is_cast(self) -> bool:
-        """Whether partials and output differ in type."""
-        return self.method.partials is not self.form.problem.output
+        return parts + self.copies + self.fixed
 
 
 def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
@@ -94,19 +64,21 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     inputs = received_inputs * to_cycles / input_bus_width(candidates.out_split, chip)
     weights = received_weights * to_cycles
     phases = setting.phase_cycles * ((received_inputs > 0) + (received_weights > 0))
-    # Inputs do not depend on the output channels: those parts share one broadcast.
-    exchange = serial.in_parts * inputs + serial.count * (weights + phases)
+    # All of it lies inside the loop: inputs are broadcast anew in every turn.
+    exchange = serial.count * (inputs + weights + phases)
     compute = setting.method.cycles(candidates.work)
     stages = reduction_stages(candidates.num_summed)
     reduction, sums, reduce_bytes = _estimate_reduction(candidates, stages, setting)
+    copies = estimate_copies(candidates.num_used, setting)
+    during = _estimate_memory(candidates, sums, reduce_bytes, setting)
     return Costs(
         exchange=_whole(exchange),
         compute=serial.count * compute,
         reduction=serial.count * reduction,
         serial=_estimate_serial(candidates, sums, setting),
-        fixed=_estimate_cast(candidates, sums, setting)
-        + estimate_transform(setting, chip),
-        memory_bytes=_estimate_memory(candidates, sums, reduce_bytes, setting),
+        copies=serial.count * copies.cycles,
+        fixed=_estimate_cast(candidates, sums, setting),
+        memory_bytes=np.maximum(during, copies.temporary_bytes),
     )
 
 
@@ -194,30 +166,16 @@ def _estimate_cast(candidates: Candidates, sums: Ints, setting: Setting) -> Ints
     return setting.serial.out_parts * alone
 
 
-def estimate_transform(setting: Setting, chip: Chip) -> int:
-    """Copies into the form, spread over all tiles: exchange and rearrangement."""
-    form, size = setting.form, setting.element_bytes
-    copied = form.copied_inputs + form.copied_weights
-    if not copied:
-        return 0
-    each = ceil_div(copied * size, chip.num_tiles)
-    moved = ceil_div(each, chip.exchange_bytes_per_cycle) + setting.phase_cycles
-    return moved + copy_cycles(each, setting.method.in_group * size)
-
-
 def _estimate_memory(
     candidates: Candidates, sums: Ints, reduce_bytes: Ints, setting: Setting
 ) -> Ints:
     """Temporary bytes: operands and partials, or sums in progress if that is more."""
     inputs, weights = held_bytes(candidates, setting)
     partials = candidates.partials * setting.partial_bytes
-    kept = inputs if setting.serial.out_parts > 1 else 0
-    during = np.maximum(inputs + weights + partials, kept + partials + reduce_bytes)
+    during = np.maximum(inputs + weights + partials, partials + reduce_bytes)
     if setting.serial.in_parts > 1:
-        during = during + sums * setting.partial_bytes
-    form = setting.form
-    copied = (form.copied_inputs + form.copied_weights) * setting.element_bytes
-    return np.maximum(during, 2 * ceil_div(copied, setting.chip.num_tiles))
+        return during + sums * setting.partial_bytes
+    return during
 
 
 def held_bytes(candidates: Candidates, setting: Setting) -> tuple[Ints, Ints]:

@@ -85,6 +85,8 @@ def describe_choice(choice: Choice, num_macs: int) -> tuple[tuple[str, str], ...
     best = choice.best
     wished = choice.wished_cycles
     slower = (("with_all_memory", f"{wished} cycles"),) if wished < best.cycles else ()
+    copies = int(best.costs.copies[0])
+    around = (("expected_copies", f"{copies} cycles"),) if copies else ()
     rate = num_macs / (best.setting.chip.num_tiles * max(best.cycles, 1))
     return (
         ("method", best.setting.method.name),
@@ -95,6 +97,7 @@ def describe_choice(choice: Choice, num_macs: int) -> tuple[tuple[str, str], ...
         ("macs_per_cycle", f"{rate:.2f} per tile"),
         ("estimated_cycles", str(best.cycles)),
         ("temporary_bytes", str(best.memory_bytes)),
+        *around,
         *slower,
     )
 

@@ -275,13 +275,12 @@ class _Emitter:
 
     def _emit_loop(self, draft: Draft, inputs: Supply, weights: Supply) -> None:
         serial = self.setting.serial
-        outside = () if serial.in_parts > 1 else self._bring(draft, inputs)
         body = Draft()
         self._slice(body, weights)
         held = self._bring(body, weights)
         if serial.in_parts > 1:
             self._slice(body, inputs)
-            held += self._bring(body, inputs)
+        held += self._bring(body, inputs)
         self._multiply(body, held)
         self._store(body)
         if serial.in_parts > 1:
@@ -290,7 +289,7 @@ class _Emitter:
             )
             draft.begin_next("accumulated", vector)
         draft.add_loop(serial.count, body)
-        for name in (*outside, inputs.rearranged, weights.rearranged):
+        for name in (inputs.rearranged, weights.rearranged):
             draft.end(name)
         if serial.in_parts > 1:
             if self.setting.is_cast:

@@ -48,6 +48,15 @@ def find_adjacency(layout: str) -> Adjacency:
     return adjacency
 
 
+def find_group(layout: str, shape: Dims) -> int:
+    """Elements of a value in memory order: a group, or what divides its dimension."""
+    found = find_adjacency(layout)
+    axis, _ = _locate(found.stride, shape)
+    return (
+        math.gcd(found.group, shape[axis]) if found.group < _LONG_RUN else shape[axis]
+    )
+
+
 def copy_atom(layout: str, wanted: Adjacency) -> int:
     """Elements a rearranging copy moves at once; 0 if an exchange does it all."""
     found = find_adjacency(layout)

@@ -81,7 +81,9 @@ def find_methods(problem: ConvProblem, chip: Chip) -> tuple[Method, ...]:
 def _all_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
     unit = find_amp_unit(problem, chip)
     if unit is not None:
-        yield from _amp_methods(problem, chip, unit)
+        for num_passes in _amp_passes(problem, chip, unit):
+            several = replace(unit, num_passes=num_passes)
+            yield from _amp_methods(problem, chip, several)
         yield from _slic_methods(problem, unit)
     yield from _hmac_methods(problem, chip)
     yield from _vmac_methods(problem, chip)
@@ -100,14 +102,12 @@ def find_amp_unit(problem: ConvProblem, chip: Chip) -> AmpUnit | None:
         )
     weight_bytes = num_units * amp_depth(problem.dtype, chip) * problem.dtype.num_bytes
     load_cycles = ceil_div(weight_bytes, chip.conv_unit_coeff_load_bytes_per_cycle)
-    passes = ceil_div(16, num_units) if problem.out_channels > num_units else 1
     return AmpUnit(
         kind,
         load_cycles,
         num_units,
         problem.partials.num_bytes,
-        passes,
-        chip.num_workers,
+        num_workers=chip.num_workers,
     )
 
 
@@ -131,6 +131,13 @@ def amp_depth(dtype: DType, chip: Chip) -> int:
     return chip.fp16_conv_unit_load_elements * chip.fp16_conv_unit_pipeline_depth
 
 
+def _amp_passes(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> list[int]:
+    """One pass, or as many as make a group of outputs a group of the next inputs."""
+    depth = amp_depth(problem.dtype, chip)
+    is_wide = problem.out_channels > unit.num_units and depth > unit.num_units
+    return [1, ceil_div(depth, unit.num_units)] if is_wide else [1]
+
+
 def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Method]:
     depth = amp_depth(problem.dtype, chip)
     out_group = unit.num_units * unit.num_passes
@@ -144,9 +151,12 @@ def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Me
         macs_per_cycle=rate,
         is_interleaved=True,
     )
+    narrow = (
+        f", {out_group} channels" if out_group < depth < problem.out_channels else ""
+    )
     if problem.is_matmul:
         yield make(
-            "amp-1x1",
+            f"amp-1x1{narrow}",
             _codelet("amp-1x1", "ConvPartial1x1Out", problem, unit.num_units),
             depth,
             cycles=partial(vertices.amp_1x1_cycles, unit=unit),
@@ -154,12 +164,16 @@ def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Me
         return
     for height in (1, 2, 4):
         yield make(
-            "amp-nx1" if height == 1 else f"amp-nx1 of {height} kernel rows",
+            f"{_nx1_name(height)}{narrow}",
             _codelet("amp-nx1", "ConvPartialnx1", problem, unit.num_units),
             depth // height,
             kernel_height=height,
             cycles=partial(vertices.amp_nx1_cycles, unit=unit, kernel_height=height),
         )
+
+
+def _nx1_name(height: int) -> str:
+    return "amp-nx1" if height == 1 else f"amp-nx1 of {height} kernel rows"
 
 
 def _slic_methods(problem: ConvProblem, unit: AmpUnit) -> Iterator[Method]:

@@ -23,6 +23,11 @@ class Occupancy:
     num_full: int
     rest: float
 
+    @staticmethod
+    def even(num_tiles: int) -> Occupancy:
+        """Every tile with a full share."""
+        return Occupancy(num_tiles, num_tiles, num_tiles, 1.0)
+
     def vector(self, value: int) -> TileVector:
         """`value` for a full share, in proportion for less."""
         less = math.ceil(value * self.rest)
@@ -56,12 +61,10 @@ def _axes(solution: Solution) -> list[tuple[int, int]]:
     """Size and largest share of everything that is split."""
     problem, method = solution.setting.form.problem, solution.setting.method
     split, serial = solution.split, solution.setting.serial
-    in_units = ceil_div(problem.in_channels, method.in_group)
-    out_units = ceil_div(problem.out_channels, method.out_group)
     sizes = [
         ceil_div(problem.groups, method.conv_group),
-        ceil_div(in_units, serial.in_parts),
-        ceil_div(out_units, serial.out_parts),
+        serial.units_in(problem, method),
+        serial.units_out(problem, method),
         problem.batch,
         *problem.out_field,
         *problem.kernel,

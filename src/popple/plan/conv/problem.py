@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +19,18 @@ from popple.graph import DType
 from popple.units import ceil_div
 
 Dims = tuple[int, ...]
+
+
+class Purpose(Enum):
+    """What a problem computes: it says how its operands lie before and after.
+
+    Matrix products are laid out for exchanged operands, and so is the result of a
+    weight gradient; the operands of the latter have the wrong dimension innermost.
+    """
+
+    CONV = "conv"
+    WEIGHT_GRAD = "weight gradient"
+    MATMUL = "matmul"
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,7 @@ class ConvProblem:
     output: DType
     upsampling: Dims = ()
     padding_before: Dims = ()
+    purpose: Purpose = Purpose.CONV
 
     def __post_init__(self) -> None:
         if not self.upsampling:
@@ -159,6 +173,7 @@ def matmul_problem(
         dtype=dtype,
         partials=partials,
         output=output,
+        purpose=Purpose.MATMUL,
     )
 
 

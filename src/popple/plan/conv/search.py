@@ -15,9 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from popple.plan.conv.cost import Costs, Setting, estimate_costs
+from popple.plan.conv.cost import Costs, estimate_costs
 from popple.plan.conv.methods import find_methods
 from popple.plan.conv.problem import ConvProblem
+from popple.plan.conv.setting import Setting
 from popple.plan.conv.splits import Candidates, Serial, find_candidates
 from popple.plan.conv.transforms import find_forms
 from popple.target import Chip
@@ -150,13 +151,13 @@ def _serial_series(
 ) -> Iterator[_Evaluation]:
     """More and more parts, until that no longer helps."""
     problem, method = setting.form.problem, setting.method
-    units = (
-        ceil_div(problem.out_channels, method.out_group)
+    channels, group = (
+        (problem.out_channels, method.out_group)
         if along_out
-        else ceil_div(problem.in_channels, method.in_group)
+        else (problem.in_channels, method.in_group)
     )
     previous = math.inf
-    for parts in serial_parts(units):
+    for parts in serial_parts(channels, group):
         serial = Serial(out_parts=parts) if along_out else Serial(in_parts=parts)
         evaluation = _evaluate(replace(setting, serial=serial))
         yield evaluation
@@ -166,16 +167,13 @@ def _serial_series(
         previous = cycles
 
 
-def serial_parts(units: int) -> list[int]:
-    """Numbers of serial parts: divisors of the channel groups, each 1.5 times more.
+def serial_parts(channels: int, group: int) -> list[int]:
+    """Numbers of serial parts: divisors of the channels, a group or more in each.
 
     Parts must be equal, as one body of the loop serves them all.
     """
-    chosen = [1]
-    for parts in range(2, min(units, _MAX_SERIAL_PARTS) + 1):
-        if units % parts == 0 and parts >= 1.5 * chosen[-1]:
-            chosen.append(parts)
-    return chosen[1:]
+    most = min(ceil_div(channels, group), _MAX_SERIAL_PARTS)
+    return [parts for parts in range(2, most + 1) if channels % parts == 0]
 
 
 def _relax(evaluations: list[_Evaluation], limit_bytes: float, chip: Chip) -> float:

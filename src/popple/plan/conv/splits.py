@@ -38,6 +38,16 @@ class Serial:
         """Times the body of the loop runs."""
         return self.out_parts * self.in_parts
 
+    def units_in(self, problem: ConvProblem, method: Method) -> int:
+        """Groups of input channels in one part."""
+        channels = ceil_div(problem.in_channels, self.in_parts)
+        return ceil_div(channels, method.in_group)
+
+    def units_out(self, problem: ConvProblem, method: Method) -> int:
+        """Groups of output channels in one part."""
+        channels = ceil_div(problem.out_channels, self.out_parts)
+        return ceil_div(channels, method.out_group)
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -170,10 +180,8 @@ def find_candidates(
     problem: ConvProblem, method: Method, num_tiles: int, serial: Serial
 ) -> Candidates:
     """All splits worth costing, with the shares they give a tile."""
-    units_in = ceil_div(ceil_div(problem.in_channels, method.in_group), serial.in_parts)
-    units_out = ceil_div(
-        ceil_div(problem.out_channels, method.out_group), serial.out_parts
-    )
+    units_in = serial.units_in(problem, method)
+    units_out = serial.units_out(problem, method)
     units_groups = ceil_div(problem.groups, method.conv_group)
     kernel = make_grid(problem.kernel, num_tiles, _MAX_KERNEL_OPTIONS)
     axes = _thin_axes(

@@ -10,8 +10,14 @@ from dataclasses import dataclass, replace
 
 from popple.graph import TensorType
 from popple.plan.conv.draft import Draft
-from popple.plan.conv.layouts import Adjacency, copy_atom
+from popple.plan.conv.layouts import (
+    Adjacency,
+    copy_atom,
+    find_adjacency,
+    find_group,
+)
 from popple.plan.conv.occupancy import Occupancy
+from popple.plan.conv.regroup import Blocks, find_blocks
 from popple.plan.conv.vertices import copy_cycles
 from popple.plan.opplan import Move, TileMapping
 from popple.program import TileVector
@@ -97,6 +103,8 @@ def supply_operand(
     if atom == 0:
         # In order, but on other tiles: the exchange brings all of it.
         return _make_supply(need, given.bytes_by_tile, need.held_bytes)
+    if blocks := _find_blocks(need, given, chip):
+        return _regrouped(draft, need, given, wish, blocks)
     atom_bytes = min(_WORD_BYTES, atom * need.type.dtype.num_bytes)
     if _pays_before(need, atom_bytes, occupancy, chip):
         return _rearranged(draft, need, given, wish, atom_bytes, occupancy)
@@ -148,6 +156,35 @@ def _rearranged(
     _add_copy(
         draft, need, given.bytes_by_tile, wish.bytes_by_tile, atom_bytes, occupancy
     )
+    supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
+    return replace(supply, reads=())
+
+
+def _find_blocks(need: Need, given: TileMapping, chip: Chip) -> Blocks | None:
+    """The blocks to transpose if another dimension has to become the innermost."""
+    if find_adjacency(given.layout).stride == need.adjacency.stride:
+        return None
+    old_group = find_group(given.layout, need.type.shape)
+    return find_blocks(need.type, old_group, need.adjacency.group, chip)
+
+
+def _regrouped(
+    draft: Draft, need: Need, given: TileMapping, wish: TileMapping, blocks: Blocks
+) -> Supply:
+    """The whole operand transposed block by block, on its way to the wished mapping."""
+    gathered, transposed = f"gathered {need.name}", f"transposed {need.name}"
+    vector, reads = blocks.bytes_by_tile, (need.position,)
+    draft.add(Move(f"gather {need.name}", given.bytes_by_tile, vector, reads=reads))
+    draft.begin(gathered, vector)
+    everywhere = Occupancy.even(blocks.chip.num_tiles)
+    draft.multi(
+        f"transpose {need.name}", "popops::Transpose", everywhere, blocks.cycles
+    )
+    draft.end(gathered)
+    draft.begin(transposed, vector)
+    draft.add(Move(f"rearrange {need.name}", vector, wish.bytes_by_tile, reads=()))
+    draft.end(transposed)
+    draft.begin(f"rearranged {need.name}", wish.bytes_by_tile)
     supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
     return replace(supply, reads=())
 

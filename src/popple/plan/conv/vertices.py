@@ -235,6 +235,25 @@ def add_in_place_cycles(
     return 11 + num_workers * (58 + ceil_of(3 * elements, vector))
 
 
+def transpose_cycles(
+    rows: int, columns: int, num_blocks: int, element_bytes: int, num_workers: int = 6
+) -> int:
+    """Transpose: `num_blocks` blocks on a tile (popopsCycleEstimators.cpp).
+
+    Rows and columns are multiples of 4, of 2 if elements are of 4 bytes.
+    """
+    blocks = -(-num_blocks // num_workers)
+    if element_bytes == 4:
+        worker = 27 + blocks * (11 + rows // 2 * (6 + 3 * (columns // 2 - 1)))
+    elif rows == columns == 4:
+        worker = 29 + 8 * (blocks > 1) + 4 * max(0, blocks - 2)
+    elif columns == 4:
+        worker = 27 + blocks * (35 + 4 * (rows // 4 - 2))
+    else:
+        worker = 29 + blocks * (18 + rows // 4 * (12 + 4 * (columns // 4 - 2)))
+    return 7 + num_workers * worker
+
+
 def copy_cycles(num_bytes: int, atom_bytes: int, is_aligned: bool = True) -> int:
     """On-tile rearrangement of `num_bytes` in pieces of `atom_bytes`.
 

@@ -14,6 +14,7 @@ from popple.errors import PlanError
 from popple.graph import DType, Signature, TensorType
 from popple.plan.conv import ConvProblem, Operand, Roles, plan_conv
 from popple.plan.conv.precision import choose_partials, widest_type
+from popple.plan.conv.problem import Purpose
 from popple.plan.opplan import OpPlan, PlanRequest, Rule
 
 Dims = tuple[int, ...]
@@ -101,6 +102,7 @@ def plan_weight_grad(request: PlanRequest) -> OpPlan:
         padding=_fitting_padding(gradient, field, result, window),
         padding_before=window.padding,
         dilation=window.stride,
+        purpose=Purpose.WEIGHT_GRAD,
         **_precision(request),
     )
     axis = _summed_axis(field)
