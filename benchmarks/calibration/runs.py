@@ -32,6 +32,8 @@ class Run:
     memory_proportions: tuple[float, ...] = ()
     partials: torch.dtype = torch.float16
     is_outlined: bool = True
+    has_states_off_chip: bool = False
+    has_shared_updates: bool = False
 
 
 def model_run(run: Run, target: str) -> popple.Modelled:
@@ -65,6 +67,10 @@ def _options(run: Run) -> poptorch.Options:
     options.setExecutionStrategy(stages)
     if run.optimizer:
         options.Training.gradientAccumulation(run.accumulation)
+        location = poptorch.TensorLocationSettings()
+        location.useOnChipStorage(not run.has_states_off_chip)
+        location.useReplicatedTensorSharding(run.has_shared_updates)
+        options.TensorLocations.setOptimizerLocation(location)
     options.replicationFactor(_replicas_by_process(run))
     if num_processes(run) > 1:
         options.Distributed.configureProcessId(0, num_processes(run))

@@ -25,6 +25,7 @@ from ._cache import ExecutableCache, find_cache
 from ._compile import CompiledStep
 from ._device import model_target
 from ._errors import Error
+from ._ops_overlap import overlap_of
 from .options import Options
 
 if TYPE_CHECKING:
@@ -135,7 +136,11 @@ class ModelledCost:
         step = self._step
         lowered = step.lowered
         options = translate.model_options(
-            self._options, step.micro_batch, self._optimizer, dict(lowered.gradients)
+            self._options,
+            step.micro_batch,
+            self._optimizer,
+            dict(lowered.gradients),
+            overlap_of(step.traced),
         )
         replicas = translate.num_replicas(self._options)
         target = model_target(step.num_ipus, replicas)

@@ -21,7 +21,12 @@ from .options import Options
 if TYPE_CHECKING:
     from popple.capture.torch import TracedStep
 
-__all__ = ["check_overlap", "set_overlap_for_input", "set_overlap_for_output"]
+__all__ = [
+    "check_overlap",
+    "overlap_of",
+    "set_overlap_for_input",
+    "set_overlap_for_output",
+]
 
 _INPUT = "overlap_input"
 _OUTPUT = "overlap_output"
@@ -72,6 +77,14 @@ def check_overlap(traced: TracedStep, options: Options) -> None:
     modes = [node.args[2] for node in (*inputs, *outputs)]
     if any(mode != OverlapMode.NoOverlap.value for mode in modes):
         _check_options(options)
+
+
+def overlap_of(traced: TracedStep) -> OverlapMode:
+    """The furthest overlap that any input or output is marked with."""
+    nodes = (*_marks(traced, _INPUT), *_marks(traced, _OUTPUT))
+    modes = {str(node.args[2]) for node in nodes}
+    found = [mode for mode in OverlapMode if mode.value in modes]
+    return found[-1] if found else OverlapMode.NoOverlap
 
 
 def _marks(traced: TracedStep, kind: str) -> Iterator[Node]:

@@ -25,7 +25,13 @@ from ._strategies import (
     SerialPhasedExecution,
     ShardedExecution,
 )
-from .enums import ConnectionType, MeanReductionStrategy, OutputMode, ReductionType
+from .enums import (
+    ConnectionType,
+    MeanReductionStrategy,
+    OutputMode,
+    OverlapMode,
+    ReductionType,
+)
 from .options import Options
 
 if TYPE_CHECKING:
@@ -72,6 +78,7 @@ TRANSLATED = {
     "Training.accumulationAndReplicationReductionType": "mean or sum of gradients",
     "Training.setAutomaticLossScaling": "the loss scale adapts to float16 gradients",
     "Training.setMeanAccumulationAndReplicationReductionStrategy": "how to round means",
+    "TensorLocations.numIOTiles": "tiles for host traffic beside compute",
     "TensorLocations.setAccumulatorLocation": "off chip: loads and stores around sums",
     "TensorLocations.setOptimizerLocation": "off chip, and shared out over replicas",
     "TensorLocations.setWeightLocation": "off chip: loaded where they are read",
@@ -96,7 +103,6 @@ WITHOUT_EFFECT = {
     "Jit.traceModel": "deprecated in PopTorch",
     "Precision.halfFloatCasting": "deprecated in PopTorch",
     "Precision.runningStatisticsAlwaysFloat": "deprecated in PopTorch",
-    "TensorLocations.numIOTiles": "all tiles compute in the model",
     "TensorLocations.setActivationLocation": "activations are modelled on chip",
     "Training.setConvolutionDithering": "small tensors are always spread over tiles",
     "_Popart.set": "names of a back end that is not there",
@@ -108,6 +114,11 @@ _SCALING_NAMES = {
     "binEdgeLocation": "bin_edge",
     "thresholdUpperCountProportion": "threshold",
     "updatePeriod": "period",
+}
+_OVERLAPS = {
+    OverlapMode.NoOverlap: "NONE",
+    OverlapMode.OverlapAccumulationLoop: "MICRO_BATCHES",
+    OverlapMode.OverlapDeviceIterationLoop: "ITERATIONS",
 }
 # Tensors with fewer elements stay where they are: defaults of PopART's session options.
 _MIN_OFF_CHIP = 2
@@ -231,10 +242,11 @@ def model_options(
     micro_batch: int,
     optimizer: torch.optim.Optimizer | None,
     gradients: dict[str, str],
+    overlap: OverlapMode = OverlapMode.NoOverlap,
 ) -> ModelOptions:
     """How the captured graph is repeated, placed and planned.
 
-    Inference has no optimizer.
+    Inference has no optimizer. `overlap` is when host traffic runs beside compute.
     """
     from popple.options import ModelOptions
 
@@ -246,7 +258,7 @@ def model_options(
         micro_batch=micro_batch,
         update=_update_options(optimizer, gradients) if optimizer else None,
         memory=_memory_options(options),
-        plan=_plan_options(options),
+        plan=_plan_options(options, overlap),
     )
 
 
@@ -297,8 +309,8 @@ def _core_dtype(dtype: torch.dtype) -> DType:
     return DType.F16 if dtype is torch.float16 else DType.F32
 
 
-def _plan_options(options: Options) -> PlanOptions:
-    from popple.plan import PlanOptions
+def _plan_options(options: Options, overlap: OverlapMode) -> PlanOptions:
+    from popple.plan import IoOptions, Overlap, PlanOptions
 
     proportions = options.available_memory_proportion
     default = PlanOptions()
@@ -308,4 +320,8 @@ def _plan_options(options: Options) -> PlanOptions:
         memory_proportion=min(proportions.values(), default=default.memory_proportion),
         partials="f16" if partials == "half" else "f32",
         outline=bool(options._Popart.options.get("enableOutlining", True)),
+        io=IoOptions(
+            num_tiles=options.TensorLocations.toDict().get("numIOTiles", 0),
+            overlap=Overlap[_OVERLAPS[overlap]],
+        ),
     )

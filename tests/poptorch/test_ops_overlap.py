@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import popple
 import poptorch
 from tests.poptorch.models import options
 from tests.poptorch.running import compiled
@@ -107,3 +108,16 @@ def test_arguments_are_checked() -> None:
         poptorch.set_overlap_for_input(X, "all")  # pyright: ignore
     with pytest.raises(poptorch.Error, match="no tensor to overlap in int"):
         poptorch.set_overlap_for_output(3, LOOP)
+
+
+def modelled_cycles(mode: poptorch.OverlapMode) -> int:
+    opts = fitting_options().deviceIterations(8)
+    model = compiled(lambda x: overlapped(x, mode), opts)
+    model.compile(torch.ones(8, 4096))
+    return popple.modelled(model).simulation.cost.cycles
+
+
+def test_overlap_hides_host_traffic_in_the_model() -> None:
+    waiting = modelled_cycles(NONE)
+    everywhere = poptorch.OverlapMode.OverlapDeviceIterationLoop
+    assert modelled_cycles(everywhere) < waiting

@@ -8,6 +8,7 @@ import torch
 import popple
 import poptorch
 from popple.graph import DType, Strategy
+from popple.plan import Overlap
 from poptorch import _translate as translate
 from poptorch.options import option_names
 from tests.poptorch.models import Scale, options
@@ -132,3 +133,11 @@ def test_locations_of_tensors() -> None:
     assert memory.weights_off_chip == 64
     assert memory.states_off_chip is memory.accumulators_off_chip is None
     assert memory.shared_updates == 8192
+
+
+def test_io_tiles_and_overlap() -> None:
+    opts = options()
+    opts.TensorLocations.numIOTiles(64)
+    mode = poptorch.OverlapMode.OverlapDeviceIterationLoop
+    made = translate.model_options(opts, 4, None, {}, mode).plan.io
+    assert (made.num_tiles, made.overlap) == (64, Overlap.ITERATIONS)

@@ -12,19 +12,20 @@ Pipelines have a structure of their own, in `lower_pipeline`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from popple.errors import PlanError
 from popple.graph import Graph, Phase, Strategy, verify
 from popple.plan.emit import Emitter
+from popple.plan.io_tiles import IoTiles
 from popple.plan.layout import Progress, plan_layout
 from popple.plan.lower_pipeline import lower_pipeline
 from popple.plan.lower_update import lower_update
 from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, PlanOptions, TileMapping
 from popple.plan.planner import Planner
 from popple.plan.streams import Streams, find_streams
-from popple.plan.structure import Structure, repeat, sequence
-from popple.program import Program, Step
+from popple.plan.structure import Structure
+from popple.program import Program
 from popple.target import Target
 
 
@@ -53,13 +54,15 @@ def plan_graph(
     """Plan every op of a graph and lower it to a program."""
     verify(graph)
     _verify_chips(graph, target)
-    planner = Planner(target, options)
+    options = options or PlanOptions()
+    planner = Planner(_for_compute(target, options.io.num_tiles), options)
     layout = plan_layout(graph, planner, progress)
     emitter = Emitter(graph, layout, target)
     streams = find_streams(graph, layout)
     is_pipeline = graph.execution.strategy is Strategy.PIPELINED
     lowered = lower_pipeline if is_pipeline else lower_in_turn
-    structure = lowered(graph, emitter, streams)
+    io = IoTiles(options.io, target.chip.num_tiles, emitter.variables)
+    structure = lowered(graph, emitter, streams, io)
     program = Program(
         graph.name,
         graph.execution.num_chips,
@@ -98,19 +101,32 @@ def find_outlined(graph: Graph, plans: Mapping[str, OpPlan]) -> dict[str, str]:
     return outlined
 
 
-def lower_in_turn(graph: Graph, emitter: Emitter, streams: Streams) -> Structure:
+def lower_in_turn(
+    graph: Graph, emitter: Emitter, streams: Streams, io: IoTiles
+) -> Structure:
     """Chips take turns: one op after the other, in the order of the graph."""
     execution = graph.execution
-    steps: list[Step] = [emitter.stream_in(*item) for item in streams.all_in()]
-    for op in graph.ops:
-        if op.phase is not Phase.UPDATE:
-            steps += emitter.op_steps(op)
-    steps += [emitter.stream_out(*item) for item in streams.all_out()]
-    micro_batch = sequence(steps, "micro_batch")
-    body = repeat(execution.accumulation, micro_batch, "accumulation")
+    traffic = io.traffic(
+        [emitter.stream_in(*item) for item in streams.all_in()],
+        [emitter.stream_out(*item) for item in streams.all_out()],
+    )
+    steps = [
+        step
+        for op in graph.ops
+        if op.phase is not Phase.UPDATE
+        for step in emitter.op_steps(op)
+    ]
     update = lower_update(graph, emitter, streams)
-    iteration = sequence([body, *update], "iteration")
-    return Structure(repeat(execution.device_iterations, iteration, "iterations"))
+    counts = (execution.device_iterations, execution.accumulation)
+    return Structure(io.loops(counts, traffic, traffic.around(steps), update))
+
+
+def _for_compute(target: Target, num_io_tiles: int) -> Target:
+    """The target with the tiles that compute."""
+    if not num_io_tiles:
+        return target
+    chip = replace(target.chip, num_tiles=target.chip.num_tiles - num_io_tiles)
+    return replace(target, system=replace(target.system, chip=chip))
 
 
 def _verify_chips(graph: Graph, target: Target) -> None:

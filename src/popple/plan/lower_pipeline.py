@@ -15,10 +15,11 @@ from collections.abc import Mapping
 
 from popple.graph import Graph, Op, Phase
 from popple.plan.emit import Emitter
+from popple.plan.io_tiles import IoTiles, Traffic
 from popple.plan.lower_update import lower_update
 from popple.plan.streams import Streams
 from popple.plan.structure import Structure, by_chip, merged, repeat, sequence
-from popple.program import Call, Step
+from popple.program import Call, Parallel, Step
 
 _COPIES = "copies"
 _LABELS = {
@@ -28,9 +29,11 @@ _LABELS = {
 }
 
 
-def lower_pipeline(graph: Graph, emitter: Emitter, streams: Streams) -> Structure:
+def lower_pipeline(
+    graph: Graph, emitter: Emitter, streams: Streams, io: IoTiles
+) -> Structure:
     """The cycles of a pipeline, then the update; inference overlaps iterations."""
-    stages = _Stages(graph, emitter, streams)
+    stages = _Stages(graph, emitter, streams, io)
     execution = graph.execution
     if not graph.is_training:
         cycles = stages.cycles(execution.device_iterations)
@@ -45,14 +48,20 @@ def lower_pipeline(graph: Graph, emitter: Emitter, streams: Streams) -> Structur
 class _Stages:
     """The functions of a pipeline and how a cycle calls them."""
 
-    def __init__(self, graph: Graph, emitter: Emitter, streams: Streams) -> None:
+    def __init__(
+        self, graph: Graph, emitter: Emitter, streams: Streams, io: IoTiles
+    ) -> None:
         self.functions: dict[str, Step] = {}
         self._num_stages = graph.execution.num_stages
         self._labels: dict[int, str] = {}
         self._chips: dict[int, int] = {}
         ops_by_stage = _group_by_stage(graph)
         for stage in range(self._num_stages):
-            self._add_stage(stage, ops_by_stage.get(stage, []), emitter, streams)
+            traffic = io.traffic(
+                [emitter.stream_in(*item) for item in streams.inputs.get(stage, ())],
+                [emitter.stream_out(*item) for item in streams.outputs.get(stage, ())],
+            )
+            self._add_stage(stage, ops_by_stage.get(stage, []), emitter, traffic)
         if copies := [op for op in graph.ops if _is_staged_copy(op)]:
             steps = [step for op in copies for step in emitter.op_steps(op)]
             self.functions[_COPIES] = sequence([merged(steps, _COPIES)], _COPIES)
@@ -72,15 +81,14 @@ class _Stages:
         return steps + [self._cycle(time, num_micro_batches) for time in drain]
 
     def _add_stage(
-        self, stage: int, ops: list[Op], emitter: Emitter, streams: Streams
+        self, stage: int, ops: list[Op], emitter: Emitter, traffic: Traffic
     ) -> None:
         work = [op for op in ops if not _is_staged_copy(op)]
-        steps: list[Step] = [
-            emitter.stream_in(*item) for item in streams.inputs.get(stage, ())
-        ]
-        steps += [step for op in work for step in emitter.op_steps(op)]
-        steps += [emitter.stream_out(*item) for item in streams.outputs.get(stage, ())]
-        self.functions[f"stage{stage}"] = sequence(steps, f"stage{stage}")
+        steps = [step for op in work for step in emitter.op_steps(op)]
+        around = [*traffic.before, *steps, *traffic.after]
+        self.functions[f"stage{stage}"] = sequence(around, f"stage{stage}")
+        if beside := [*traffic.arrivals, *traffic.departures]:
+            self.functions[f"traffic{stage}"] = sequence(beside, f"traffic{stage}")
         self._labels[stage] = _label(work)
         self._chips[stage] = work[0].chip if work else 0
 
@@ -97,7 +105,16 @@ class _Stages:
             call = Call(f"stage{stage}", label, stage, time - stage)
             calls[self._chips[stage]].append(call)
         tail = [Call(_COPIES, "copy")] if _COPIES in self.functions else []
-        return sequence([by_chip(calls, "stages"), *tail], f"cycle{time}")
+        stages = self._with_traffic(by_chip(calls, "stages"), active)
+        return sequence([stages, *tail], f"cycle{time}")
+
+    def _with_traffic(self, stages: Step, active: list[int]) -> Step:
+        """Stages while host traffic runs on the I/O tiles, if there is any."""
+        names = [name for s in active if (name := f"traffic{s}") in self.functions]
+        if not names:
+            return stages
+        traffic = sequence([Call(name, "traffic") for name in names], "traffic")
+        return Parallel((stages, traffic), "overlap")
 
 
 def _is_staged_copy(op: Op) -> bool:

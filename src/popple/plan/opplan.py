@@ -8,10 +8,11 @@ everything a rule may look at and is hashable, so equal ops are planned once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from popple.graph import Signature
+from popple.plan.io_tiles import IoOptions
 from popple.program import Category, TileVector, VertexGroup
 from popple.target import Target
 
@@ -34,12 +35,13 @@ class PlanOptions:
 
     `memory_proportion` bounds the temporary memory of matmul, conv and gather plans
     as a fraction of tile memory; `partials` is "f32" or "f16". `outline` lets ops
-    that are planned alike share their code.
+    that are planned alike share their code. `io` sets tiles aside for host traffic.
     """
 
     memory_proportion: float = 0.6
     partials: str = "f32"
     outline: bool = True
+    io: IoOptions = field(default_factory=IoOptions)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,10 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Parallel:
-    """Steps on disjoint chips at the same time; the longest decides."""
+    """Steps on disjoint chips at the same time; the longest decides.
+
+    Copies with the host may run beside compute on the same chip, on other tiles of it.
+    """
 
     branches: tuple[Step, ...]
     name: str = ""

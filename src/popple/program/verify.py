@@ -11,12 +11,14 @@ from popple.program.parts import accesses_of, children_of, vectors_of
 from popple.program.program import Program
 from popple.program.steps import (
     Call,
+    Control,
     Execute,
     GlobalExchange,
     Parallel,
     Repeat,
     RepeatWhile,
     Step,
+    StreamCopy,
 )
 from popple.program.tiles import TileVector
 from popple.program.variables import Category
@@ -28,8 +30,9 @@ def verify(program: Program) -> None:
 
     Rules: every vector spans all tiles and holds no negative number; the variables and
     functions that steps name exist; constants are not written; no function calls
-    itself; branches of Parallel share no chip; counts are not negative; flows join
-    chips of the program; compute sets of one name are equal.
+    itself; branches of Parallel share no chip, but for copies with the host; counts
+    are not negative; flows join chips of the program; compute sets of one name are
+    equal.
     """
     _Verifier(program).verify()
 
@@ -130,13 +133,22 @@ class _Verifier:
             raise self._error(what, where, "Give every compute set its own name.")
 
     def _verify_branches(self, where: str, step: Parallel) -> None:
-        taken: dict[int, int] = {}
+        taken: dict[tuple[int, bool], int] = {}
         for index, branch in enumerate(step.branches):
+            is_traffic = self._is_host_traffic(branch)
             for chip in sorted(self._finder.chips_of(branch)):
-                if chip in taken:
-                    what = f"uses chip {chip} in branches {taken[chip]} and {index}"
+                other = taken.setdefault((chip, is_traffic), index)
+                if other != index:
+                    what = f"uses chip {chip} in branches {other} and {index}"
                     raise self._error(what, where, "Run them one after the other.")
-                taken[chip] = index
+
+    def _is_host_traffic(self, step: Step) -> bool:
+        """Whether a step only copies between the host and tiles."""
+        if isinstance(step, Call):
+            return self._is_host_traffic(self._program.functions[step.function])
+        if not isinstance(step, Control):
+            return isinstance(step, StreamCopy)
+        return all(self._is_host_traffic(child) for child in children_of(step))
 
     def _verify_flows(self, where: str, step: GlobalExchange) -> None:
         num_chips = self._program.num_chips

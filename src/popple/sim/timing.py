@@ -104,7 +104,7 @@ def time_program(program: Program, target: Target) -> Timing:
             continue
         parts[step_id] = _parts_of(steps, step_id, roots, costs)
         costs[step_id] = _cost_of(steps[step_id].step, parts[step_id], costs)
-        busy[step_id] = _sum_busy(parts[step_id], busy, program.num_chips)
+        busy[step_id] = _busy_of(steps[step_id].step, parts[step_id], busy)
     executions = _count_executions(reversed(upward), parts)
     return Timing(
         steps,
@@ -187,13 +187,18 @@ def _leaf_busy(step: Step, leaf: LeafTime, scope: frozenset[int]) -> tuple[int, 
     )
 
 
-def _sum_busy(
-    parts: Parts, busy: Sequence[tuple[int, ...]], num_chips: int
+def _busy_of(
+    step: Step, parts: Parts, busy: Sequence[tuple[int, ...]]
 ) -> tuple[int, ...]:
-    totals = [0] * num_chips
+    """Busy cycles of each chip; what it does at the same time counts once."""
+    totals = [0] * len(busy[0])
+    is_parallel = isinstance(step, Parallel)
     for part, times in parts:
         for chip, cycles in enumerate(busy[part]):
-            totals[chip] += cycles * times
+            done = cycles * times
+            totals[chip] = (
+                max(totals[chip], done) if is_parallel else totals[chip] + done
+            )
     return tuple(totals)
 
 
