@@ -1,26 +1,33 @@
 """The search for the split of an indexed read or write of table rows.
 
-As PopLibs popops does it, three things are cut over the tiles: the rows of the table,
-its columns, and the indices. Few columns a tile make rows cheap to look up; few row
-ranges make misses rare; shares of the indices need copies of the table, or make partial
-tables that are added up. In: a Lookup and a Chip. Out: splits with their cycles.
+Three things are cut over the tiles: the rows of the table, its columns, and the
+indices. Cut rows leave a candidate of every range, of which a second stage takes the
+right one; shares of the indices need copies of the table to read from, and make partial
+tables to write to, which are added up. As PopLibs popops/DynamicSlice.cpp (release 2.0)
+plans it, the split serves reads and writes of a table alike and is the one that takes
+the least memory, what is always live ten times as dear as what is not. In: a Lookup and
+a Chip. Out: splits with their cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from popple.graph import DType
-from popple.plan.codelets.elementwise import fill_cycles
-from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
-from popple.plan.codelets.rates import DATA_PATH_BYTES
-from popple.plan.tile_reduction import Arithmetic, Stretch, tile_cycles
+from popple.plan.conv.splits import distinct_splits
+from popple.plan.conv.vertices import Ints, ceil_of
 from popple.target import Chip
 from popple.units import ceil_div
 
 INDEX_BYTES = 4
+MIN_INDICES_PER_TILE = 32
+"""Indices lie on as few tiles as hold so many each."""
+ALWAYS_LIVE_PRICE = 10
+"""What an always-live byte costs if a temporary one costs 1."""
+NUM_RANKED = 4
 
 
 @dataclass(frozen=True)
@@ -31,12 +38,11 @@ class Lookup:
     columns: int
     num_rows: int
     dtype: DType
-    is_update: bool = False
 
     @property
-    def element_bytes(self) -> int:
-        """Bytes of an element of the table."""
-        return self.dtype.num_bytes
+    def grain(self) -> int:
+        """Columns that are not cut apart: a word of 32 bits."""
+        return ceil_div(INDEX_BYTES, self.dtype.num_bytes)
 
 
 @dataclass(frozen=True)
@@ -59,123 +65,114 @@ class Split:
 
 @dataclass(frozen=True)
 class Share:
-    """What one tile has to do."""
+    """What one tile has to do: its part of the indices, of the table's rows, columns.
 
-    found: int
-    missed: int
+    It owns `owned_rows` of the rows looked up and `owned_elements` of the table.
+    """
+
+    num_indices: int
     rows: int
     columns: int
-    element_bytes: int
+    owned_rows: int
+    owned_elements: int
 
     @property
-    def num_indices(self) -> int:
-        """Indices the tile looks at."""
-        return self.found + self.missed
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of the tile's part of a row."""
-        return self.columns * self.element_bytes
-
-    @property
-    def table_bytes(self) -> int:
-        """Bytes of the tile's part of the table."""
-        return self.rows * self.row_bytes
+    def elements(self) -> int:
+        """Elements of the part of the table it works on."""
+        return self.rows * self.columns
 
 
 def share_of(lookup: Lookup, split: Split) -> Share:
-    """The largest share; indices are taken to be spread evenly over the rows."""
+    """The largest share."""
     indices = ceil_div(lookup.num_rows, split.shares)
-    found = ceil_div(indices, split.rows)
-    return Share(
-        found,
-        indices - found,
-        ceil_div(lookup.table_rows, split.rows),
-        ceil_div(lookup.columns, split.columns),
-        lookup.element_bytes,
-    )
-
-
-def lookup_cycles(lookup: Lookup, split: Split, num_workers: int) -> int:
-    """Tile cycles to look up a share of the indices in a part of the table."""
-    share = share_of(lookup, split)
-    if not lookup.is_update:
-        return multi_slice_cycles(share.found, share.missed, share.columns, num_workers)
-    return multi_update_cycles(
-        share.found, share.missed, share.columns, lookup.element_bytes, num_workers
-    )
-
-
-def estimate_cycles(lookup: Lookup, split: Split, chip: Chip) -> int:
-    """Cycles of the lookup with the exchange and the sums around it."""
-    share = share_of(lookup, split)
-    received = INDEX_BYTES * share.num_indices
-    cycles = lookup_cycles(lookup, split, chip.num_workers)
-    if lookup.is_update:
-        received += share.num_indices * share.row_bytes
-        cycles += _sum_cycles(share, lookup.dtype, split, chip)
-    elif split.shares > 1:
-        received += share.table_bytes
-    return cycles + ceil_div(received, chip.exchange_bytes_per_cycle)
-
-
-def _sum_cycles(share: Share, dtype: DType, split: Split, chip: Chip) -> int:
-    """Partial tables are cleared, exchanged and added up, each tile a part of them."""
-    if split.shares == 1:
-        return 0
-    elements, workers = share.rows * share.columns, chip.num_workers
-    owned = ceil_div(elements, split.shares)
-    moved = ceil_div(share.table_bytes, chip.exchange_bytes_per_cycle)
-    added = sum_cycles(owned, split.shares, dtype, workers)
-    return fill_cycles(dtype, elements, workers) + moved + added
-
-
-def sum_cycles(outputs: int, fan_in: int, dtype: DType, num_workers: int) -> int:
-    """Tile cycles to add up `fan_in` partials of every output."""
-    stretch = Stretch(1, max(1, outputs), fan_in)
-    return tile_cycles(stretch, Arithmetic(dtype, dtype, dtype), num_workers)
-
-
-def memory_bytes(lookup: Lookup, split: Split) -> int:
-    """Temporary bytes on a tile: indices, rows, and a copy of its part of the table."""
-    share = share_of(lookup, split)
-    rows = share.num_indices if lookup.is_update else share.found
-    table = share.table_bytes if split.shares > 1 else 0
-    partials = table if lookup.is_update else 0
-    return INDEX_BYTES * share.num_indices + rows * share.row_bytes + table + partials
-
-
-def list_splits(lookup: Lookup, num_tiles: int) -> Iterator[Split]:
-    """Columns down to one word and shares in powers of two; rows take what is left."""
-    words = ceil_div(lookup.columns * lookup.element_bytes, DATA_PATH_BYTES)
-    for columns in _powers_of_two(min(words, num_tiles)):
-        for shares in _powers_of_two(min(num_tiles // columns, lookup.num_rows)):
-            rows = min(num_tiles // (columns * shares), lookup.table_rows)
-            yield Split(max(1, rows), columns, shares)
-
-
-def _powers_of_two(limit: int) -> Iterator[int]:
-    power = 1
-    while power <= max(1, limit):
-        yield power
-        power *= 2
+    rows = ceil_div(lookup.table_rows, split.rows)
+    grains = ceil_div(ceil_div(lookup.columns, lookup.grain), split.columns)
+    columns = min(lookup.columns, grains * lookup.grain)
+    owned = ceil_div(rows * grains, split.shares) * lookup.grain
+    return Share(indices, rows, columns, ceil_div(indices, split.rows), owned)
 
 
 @lru_cache(maxsize=1024)
-def choose_split(
+def choose_splits(
     lookup: Lookup, chip: Chip, memory_proportion: float
 ) -> tuple[tuple[int, Split], ...]:
-    """Splits with their cycles, best first; ties go to fewer shares and columns.
+    """The best splits with their cost, best first.
 
-    Those whose temporaries do not fit come last, the smallest first.
+    Those whose temporaries take more than the proportion of a tile come last.
     """
-    limit = memory_proportion * chip.tile_memory_bytes
+    columns, rows, shares = _list_splits(lookup, chip.num_tiles)
+    memory = _Memory(lookup, chip, columns, rows, shares)
+    temporary = np.maximum(memory.read_bytes(), memory.write_bytes())
+    cost = ALWAYS_LIVE_PRICE * memory.always_live_bytes() + temporary
+    too_much = temporary > memory_proportion * chip.tile_memory_bytes
+    order = np.lexsort((cost, too_much))[:NUM_RANKED]
+    return tuple(
+        (int(cost[i]), Split(int(rows[i]), int(columns[i]), int(shares[i])))
+        for i in order
+    )
 
-    def rank(split: Split) -> tuple[int, int, int, int]:
-        needed = memory_bytes(lookup, split)
-        too_much = needed if needed > limit else 0
-        cycles = estimate_cycles(lookup, split, chip)
-        return (too_much, cycles, split.shares, split.columns)
 
-    ranked = sorted(list_splits(lookup, chip.num_tiles), key=rank)
-    return tuple((estimate_cycles(lookup, split, chip), split) for split in ranked)
+def _list_splits(lookup: Lookup, num_tiles: int) -> tuple[Ints, Ints, Ints]:
+    """All cuts of columns, rows and indices that use no more tiles than there are.
+
+    A range has two rows at least.
+    """
+    grains = ceil_div(lookup.columns, lookup.grain)
+    most_rows = min(num_tiles, ceil_div(lookup.table_rows, 2))
+    column_cuts = distinct_splits(grains, num_tiles)
+    row_cuts = distinct_splits(lookup.table_rows, most_rows)
+    columns, rows = (m.ravel() for m in np.meshgrid(column_cuts, row_cuts))
+    kept = columns * rows <= num_tiles
+    columns, rows = columns[kept], rows[kept]
+    index_cuts = distinct_splits(lookup.num_rows, num_tiles)
+    room = num_tiles // (columns * rows)
+    counts = np.searchsorted(index_cuts, room, side="right")
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    shares = index_cuts[np.arange(len(starts)) - starts]
+    return np.repeat(columns, counts), np.repeat(rows, counts), shares
+
+
+class _Memory:
+    """Bytes of the fullest tile for many splits at once, by PopLibs' account."""
+
+    def __init__(
+        self, lookup: Lookup, chip: Chip, columns: Ints, rows: Ints, shares: Ints
+    ) -> None:
+        self._cut_rows, self._shares = rows, shares
+        self._is_cut, self._is_shared = rows > 1, shares > 1
+        size = lookup.dtype.num_bytes
+        self._grain_bytes = lookup.grain * size
+        self._grain_floats = lookup.grain * DType.F32.num_bytes
+        self._grains = ceil_of(ceil_div(lookup.columns, lookup.grain), columns)
+        self._rows = ceil_of(lookup.table_rows, rows)
+        self._indices = ceil_of(lookup.num_rows, shares)
+        self._owned = ceil_of(self._indices, rows)
+        least = min(lookup.num_rows, MIN_INDICES_PER_TILE)
+        self._index_share = max(least, ceil_div(lookup.num_rows, chip.num_tiles))
+
+    def always_live_bytes(self) -> Ints:
+        """Table, rows looked up, indices and the code that exchanges them."""
+        table = ceil_of(self._grains * self._rows, self._shares)
+        slices = self._owned * self._grains
+        sources = ceil_of(self._indices, self._index_share)
+        messages = 3 * sources + 2 * self._is_shared * self._shares
+        messages += self._is_cut * self._cut_rows
+        indices = INDEX_BYTES * self._index_share
+        return (table + slices) * self._grain_bytes + indices + 4 * messages
+
+    def read_bytes(self) -> Ints:
+        """A copy of the table, candidates, candidates put together, indices."""
+        candidates = self._is_cut * self._indices * self._grains * self._grain_bytes
+        table = self._is_shared * self._grains * self._rows * self._grain_bytes
+        together = self._cut_rows * self._owned * self._grains * self._grain_bytes
+        first = table + candidates + INDEX_BYTES * self._indices
+        second = candidates + self._is_cut * together + INDEX_BYTES * self._owned
+        return np.maximum(first, second)
+
+    def write_bytes(self) -> Ints:
+        """Rows as floats, rows sent to every range, partial tables, indices."""
+        cast = self._owned * self._grains * 4
+        rows = self._is_cut * self._indices * self._grains * self._grain_floats
+        partials = self._is_shared * self._rows * self._grains * self._grain_floats
+        stages = (cast + rows, rows + partials + INDEX_BYTES * self._indices)
+        return np.maximum(np.maximum(*stages), 2 * partials)

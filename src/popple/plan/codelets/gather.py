@@ -1,35 +1,27 @@
-"""Indexed reads and writes: cycles of one tile that looks for all its indices.
+"""Indexed reads and writes: cycles of one worker that looks at its indices.
 
-Source: PopLibs popops cycle estimators of MultiSlice and MultiUpdateAdd. One worker
-looks through the indices; a row out of the tile's range costs a comparison.
+Source: PopLibs popops cycle estimators of MultiSlice and MultiUpdateAdd, which take
+every index to be within the part of the table that lies on the tile.
 """
 
 from __future__ import annotations
 
+from popple.graph import DType
 from popple.units import ceil_div
 
 WORD_BYTES = 4
 SUB_WORD_CYCLES = 20
-"""Extra cycles per element of less than a word, which is read, merged, written."""
+"""Cycles per element of rows that are no whole words: read, merged, written."""
 
 
-def multi_slice_cycles(
-    num_found: int, num_missed: int, row_elements: int, num_workers: int
-) -> int:
-    """W (30 + found (19 + 2 per 2 elements) + 8 per miss)."""
-    row = 19 + 2 * ceil_div(row_elements, 2)
-    return num_workers * (30 + num_found * row + 8 * num_missed)
+def multi_slice_cycles(num_indices: int, columns: int) -> int:
+    """30 + indices (19 + 2 per 2 elements of the row)."""
+    return 30 + num_indices * (19 + 2 * ceil_div(columns, 2))
 
 
-def multi_update_cycles(
-    num_found: int,
-    num_missed: int,
-    row_elements: int,
-    element_bytes: int,
-    num_workers: int,
-) -> int:
-    """W (33 + found (12 + 3 per atom after the first) + 5 per miss)."""
-    atoms = ceil_div(row_elements * element_bytes, WORD_BYTES)
-    is_odd = row_elements * element_bytes % WORD_BYTES != 0
-    row = 12 + 3 * max(0, atoms - 1) + SUB_WORD_CYCLES * is_odd
-    return num_workers * (33 + num_found * row + 5 * num_missed)
+def multi_update_cycles(num_indices: int, columns: int, dtype: DType) -> int:
+    """17 or 18 + indices (11 or 12 + 3 per word after the first)."""
+    is_half = dtype.num_bytes < WORD_BYTES
+    words, rest = divmod(columns * dtype.num_bytes, WORD_BYTES)
+    row = SUB_WORD_CYCLES * columns if rest else 3 * (words - 1)
+    return 17 + is_half + num_indices * (11 + is_half + row)

@@ -1,52 +1,65 @@
 """Indexed reads and writes of table rows.
 
 A table is cut by rows and by columns over the tiles. Every tile looks up its share of
-the indices in its part; rows found go to the result's tiles, rows written into partial
-tables are added up. `popple.plan.lookup` searches for the split.
+the indices in its part; of the candidates of all ranges of rows a second stage takes
+the right one. Rows written into partial tables are added up, as floats, and then added
+to the table. `popple.plan.lookup` searches for the split.
 """
 
 from __future__ import annotations
 
-from popple.graph import Signature, TensorType
-from popple.plan.builder import PlanBuilder, vertices
-from popple.plan.codelets.elementwise import fill_cycles
-from popple.plan.codelets.rates import multi_codelet
-from popple.plan.codelets.sizes import REDUCE_CODE_BYTES
+from popple.graph import DType, Signature, TensorType
+from popple.plan.builder import PlanBuilder
+from popple.plan.codelets.elementwise import (
+    BINARY,
+    binary_cycles,
+    cast_cycles,
+    fill_cycles,
+)
+from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
+from popple.plan.codelets.rates import multi_codelet, worker_codelet
 from popple.plan.lookup import (
     INDEX_BYTES,
     Lookup,
+    Share,
     Split,
-    choose_split,
-    lookup_cycles,
+    choose_splits,
     share_of,
-    sum_cycles,
 )
 from popple.plan.mapping import elements_by_tile
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.program import Category, TileVector
+from popple.plan.tile_reduction import Arithmetic, Stretch, tile_cycles
+from popple.program import Category, TileVector, VertexGroup
 from popple.units import ceil_div
+
+REARRANGED_ROW_RANGES = 4
+"""Ranges of rows from which on rows written are put in order before they are sent to
+every range: slicesBroadcastDestRearrangeThreshold of PopLibs popops."""
 
 
 def plan_gather(request: PlanRequest) -> OpPlan:
     """Multicast the indices, look them up everywhere, send the rows found."""
     builder = PlanBuilder(request, "gather")
     table, result = request.signature.inputs[0], request.signature.outputs[0]
-    indices = _find_indices(request.signature)
-    lookup = _make_lookup(table, result.num_elements, is_update=False)
+    lookup = _make_lookup(table, result.num_elements)
     ranked = _rank_splits(builder, lookup)
     split = ranked[0][1]
+    share = share_of(lookup, split)
     home = _table_mapping(builder, 0, split)
     target = builder.linear(result)
-    first = _multicast_indices(builder, indices, lookup, split)
+    first = _multicast_indices(builder, _find_indices(request.signature), split, share)
     if split.shares > 1:
-        copies = _part_by_tile(builder, split, share_of(lookup, split).table_bytes)
+        size = share.elements * lookup.dtype.num_bytes
+        copies = _used(builder, split).scaled(size)
         builder.move("table/multicast", home.bytes_by_tile, copies, is_shared=True)
         builder.hold("table", copies, builder.position - 1, builder.position)
-    found = _add_lookup(builder, "popops::MultiSlice", lookup, split)
+    _add_slices(builder, "candidates", lookup, split, share.num_indices)
+    builder.hold("indices", _index_needs(builder, split, share), first)
+    if split.rows > 1:
+        _add_second_stage(builder, lookup, split, share)
     builder.move("rows/exchange", *_row_traffic(home, target))
-    _note_choice(builder, lookup, split)
-    builder.hold("indices", _index_needs(builder, lookup, split), first, found)
-    builder.hold("rows", _row_traffic(home, target)[0], found)
+    builder.hold("rows", _row_traffic(home, target)[0], builder.position - 2)
+    builder.note("table split", split)
     wishes = _wish_table(request, home, 0)
     return builder.finish([target], wishes, runners_up=_runners_up(ranked))
 
@@ -57,47 +70,141 @@ def plan_scatter(request: PlanRequest) -> OpPlan:
     signature, result = request.signature, request.signature.outputs[0]
     table_index = _find_table(signature)
     rows = _find_rows(signature, table_index)
-    lookup = _make_lookup(result, signature.inputs[rows].num_elements, is_update=True)
+    num_elements = signature.inputs[rows].num_elements
+    lookup = _make_lookup(result, num_elements)
     ranked = _rank_splits(builder, lookup)
     split = ranked[0][1]
+    share = share_of(lookup, split)
     home = _table_mapping(builder, table_index, split)
-    indices = _find_indices(signature)
     _start_table(builder, home, has_table=table_index is not None)
-    first = _multicast_indices(builder, indices, lookup, split)
-    needs = _row_needs(builder, lookup, split)
-    builder.move("rows/multicast", builder.input_mapping(rows).bytes_by_tile, needs)
-    last = _add_lookup(builder, "popops::MultiUpdateAdd", lookup, split)
-    builder.hold("indices", _index_needs(builder, lookup, split), first, last)
-    builder.hold("rows", needs, last - 1, last, Category.MESSAGE)
+    source = builder.input_mapping(rows).bytes_by_tile
+    source = _order_rows(builder, lookup, split, share, source)
+    _add_updates(builder, lookup, split, share, source)
     if split.shares > 1:
-        _add_up_partials(builder, lookup, split, home)
-    _note_choice(builder, lookup, split)
+        _add_up_partials(builder, lookup, split, share, home)
+    builder.note("table split", split)
     wishes = _wish_table(request, home, table_index)
-    flops = signature.inputs[rows].num_elements * (signature.kind == "scatter_add")
+    flops = num_elements * (signature.kind == "scatter_add")
     return builder.finish([home], wishes, flops, _runners_up(ranked))
 
 
-def _add_up_partials(
-    builder: PlanBuilder, lookup: Lookup, split: Split, home: TileMapping
+def _add_slices(
+    builder: PlanBuilder, name: str, lookup: Lookup, split: Split, num_indices: int
 ) -> None:
-    """Bring the partial tables of all shares of indices together."""
-    share, fan_in = share_of(lookup, split), split.shares
-    partials = _part_by_tile(builder, split, share.table_bytes)
+    """Rows are copied by their indices, which the workers of a tile share."""
+    workers = min(builder.num_workers, num_indices)
+    columns = share_of(lookup, split).columns
+    cycles = multi_slice_cycles(ceil_div(num_indices, workers), columns)
+    codelet = worker_codelet("popops::MultiSlice", lookup.dtype, 350, 28)
+    used = _used(builder, split)
+    group = VertexGroup(codelet, used.scaled(workers), used.scaled(cycles), None, 3)
+    builder.compute(name, group)
+
+
+def _add_second_stage(
+    builder: PlanBuilder, lookup: Lookup, split: Split, share: Share
+) -> None:
+    """Of the candidates of all ranges of rows, a tile picks those of its indices."""
+    used, row_bytes = _used(builder, split), share.columns * lookup.dtype.num_bytes
+    candidates = used.scaled(share.num_indices * row_bytes)
+    together = used.scaled(split.rows * share.owned_rows * row_bytes)
     before = builder.position - 1
-    message = home.bytes_by_tile.scaled(fan_in)
+    piece = share.owned_rows * row_bytes
+    moved = builder.move("candidates/exchange", candidates, together, piece)
+    builder.hold("candidates", candidates, before, moved)
+    _add_slices(builder, "rows", lookup, split, share.owned_rows)
+    builder.hold("candidates/message", together, moved, category=Category.MESSAGE)
+
+
+def _order_rows(
+    builder: PlanBuilder, lookup: Lookup, split: Split, share: Share, source: TileVector
+) -> TileVector:
+    """Bring rows to tiles that own them, and make them floats for partial tables."""
+    is_cast = split.shares > 1 and lookup.dtype is not DType.F32
+    if not is_cast and split.rows < REARRANGED_ROW_RANGES:
+        return source
+    used, owned = _used(builder, split), share.owned_rows * share.columns
+    held = used.scaled(owned * lookup.dtype.num_bytes)
+    first = builder.move("rows/exchange", source, held)
+    if not is_cast:
+        return held
+    workers = builder.num_workers
+    cycles = cast_cycles(lookup.dtype, DType.F32, owned, workers)
+    _add_pass(builder, "rows/cast", "popops::Cast1D<float", lookup, used, cycles)
+    builder.hold("rows", held, first)
+    return used.scaled(owned * DType.F32.num_bytes)
+
+
+def _add_updates(
+    builder: PlanBuilder, lookup: Lookup, split: Split, share: Share, source: TileVector
+) -> None:
+    """Every range of rows sees all rows of its indices; one worker adds them."""
+    dtype = DType.F32 if split.shares > 1 else lookup.dtype
+    used, workers = _used(builder, split), builder.num_workers
+    if split.shares > 1:
+        cycles = fill_cycles(dtype, share.elements, workers)
+        _add_pass(builder, "partials/zero", "popops::Fill", lookup, used, cycles)
+    indices = _find_indices(builder.request.signature)
+    first = _multicast_indices(builder, indices, split, share)
+    needs = used.scaled(share.num_indices * share.columns * dtype.num_bytes)
+    builder.move("rows/multicast", source, needs)
+    cycles = multi_update_cycles(share.num_indices, share.columns, dtype)
+    codelet = worker_codelet("popops::MultiUpdateAdd", dtype, 350, 28)
+    group = VertexGroup(codelet, used, used.scaled(cycles), None, 3)
+    last = builder.compute("update", group)
+    builder.hold("indices", _index_needs(builder, split, share), first)
+    builder.hold("rows/message", needs, last - 1, last, Category.MESSAGE)
+
+
+def _add_up_partials(
+    builder: PlanBuilder, lookup: Lookup, split: Split, share: Share, home: TileMapping
+) -> None:
+    """Bring the partial tables of all shares of indices together, add their sum."""
+    used, workers, fan_in = _used(builder, split), builder.num_workers, split.shares
+    partials = used.scaled(share.elements * DType.F32.num_bytes)
+    message = used.scaled(fan_in * share.owned_elements * DType.F32.num_bytes)
+    before = builder.position - 1
     builder.move("partials/exchange", partials, message)
     builder.hold("partials", partials, before, before + 1)
-    workers, dtype = builder.num_workers, lookup.dtype
-    builder.elementwise(
-        "sum",
-        multi_codelet("popops::ReducePartials<ADD", dtype, REDUCE_CODE_BYTES, 20),
-        home,
-        builder.request.signature.outputs[0],
-        lambda n: sum_cycles(n, fan_in, dtype, workers),
-        flops_per_element=fan_in,
-    )
+    floats = Arithmetic(DType.F32, DType.F32, DType.F32)
+    stretch = Stretch(1, share.owned_elements, fan_in)
+    cycles = tile_cycles(stretch, floats, workers)
+    _add_pass(builder, "sum", "popops::Reduce<ADD", lookup, used, cycles)
     last = builder.position - 1
     builder.hold("partials/message", message, last - 1, last, Category.MESSAGE)
+    _add_sum(builder, lookup, share, used)
+
+
+def _add_sum(
+    builder: PlanBuilder, lookup: Lookup, share: Share, used: TileVector
+) -> None:
+    """Add the sum to the table, which is made a float and back."""
+    workers, size = builder.num_workers, share.owned_elements
+    is_cast = lookup.dtype is not DType.F32
+    if is_cast:
+        cycles = cast_cycles(lookup.dtype, DType.F32, size, workers)
+        _add_pass(builder, "table/cast", "popops::Cast1D<float", lookup, used, cycles)
+    rate = BINARY["add"].of(DType.F32)
+    cycles = binary_cycles(rate, DType.F32, size, workers)
+    _add_pass(builder, "add", "popops::ScaledAdd", lookup, used, cycles)
+    if is_cast:
+        cycles = cast_cycles(DType.F32, lookup.dtype, size, workers)
+        _add_pass(builder, "table/cast-back", "popops::Cast1D", lookup, used, cycles)
+
+
+def _add_pass(
+    builder: PlanBuilder,
+    name: str,
+    codelet: str,
+    lookup: Lookup,
+    used: TileVector,
+    cycles: int,
+) -> None:
+    """One vertex of all workers on every tile that has something to do."""
+    group = VertexGroup(
+        multi_codelet(codelet, lookup.dtype, 400, 20), used, used.scaled(cycles), None
+    )
+    builder.compute(name, group)
 
 
 def plan_one_hot(request: PlanRequest) -> OpPlan:
@@ -125,12 +232,12 @@ def plan_one_hot(request: PlanRequest) -> OpPlan:
     return builder.finish([target], (None,))
 
 
-def _make_lookup(table: TensorType, num_elements: int, is_update: bool) -> Lookup:
+def _make_lookup(table: TensorType, num_elements: int) -> Lookup:
     """The first dimension of the table counts its rows."""
     rows = table.shape[0] if table.shape else 1
     columns = max(1, table.num_elements // max(1, rows))
     looked_up = max(1, ceil_div(num_elements, columns))
-    return Lookup(max(1, rows), columns, looked_up, table.dtype, is_update)
+    return Lookup(max(1, rows), columns, looked_up, table.dtype)
 
 
 def _find_indices(signature: Signature) -> int:
@@ -171,33 +278,25 @@ def _table_mapping(
 
 def _rank_splits(builder: PlanBuilder, lookup: Lookup) -> tuple[tuple[int, Split], ...]:
     proportion = builder.request.options.memory_proportion
-    return choose_split(lookup, builder.chip, proportion)
+    return choose_splits(lookup, builder.chip, proportion)
 
 
-def _part_by_tile(builder: PlanBuilder, split: Split, num_bytes: int) -> TileVector:
-    """So many bytes on every tile that has something to do."""
+def _used(builder: PlanBuilder, split: Split) -> TileVector:
+    """1 on every tile that has something to do."""
     tiles = builder.request.num_tiles
-    used = TileVector.spread(split.num_tiles, split.num_tiles, tiles)
-    return used.scaled(num_bytes)
+    return TileVector.spread(split.num_tiles, split.num_tiles, tiles)
 
 
-def _index_needs(builder: PlanBuilder, lookup: Lookup, split: Split) -> TileVector:
-    num_bytes = INDEX_BYTES * share_of(lookup, split).num_indices
-    return _part_by_tile(builder, split, num_bytes)
+def _index_needs(builder: PlanBuilder, split: Split, share: Share) -> TileVector:
+    return _used(builder, split).scaled(INDEX_BYTES * share.num_indices)
 
 
 def _multicast_indices(
-    builder: PlanBuilder, indices: int, lookup: Lookup, split: Split
+    builder: PlanBuilder, indices: int, split: Split, share: Share
 ) -> int:
     source = builder.input_mapping(indices).bytes_by_tile
-    needs = _index_needs(builder, lookup, split)
+    needs = _index_needs(builder, split, share)
     return builder.move("indices/multicast", source, needs, is_shared=True)
-
-
-def _row_needs(builder: PlanBuilder, lookup: Lookup, split: Split) -> TileVector:
-    """Every tile is sent its columns of the rows of its share."""
-    share = share_of(lookup, split)
-    return _part_by_tile(builder, split, share.num_indices * share.row_bytes)
 
 
 def _row_traffic(
@@ -208,15 +307,6 @@ def _row_traffic(
     share = ceil_div(total, tiles)
     sent = home.bytes_by_tile.map(lambda held: share if held else 0)
     return sent, target.bytes_by_tile
-
-
-def _add_lookup(builder: PlanBuilder, name: str, lookup: Lookup, split: Split) -> int:
-    codelet = multi_codelet(name, lookup.dtype, 350, 28)
-    used = _part_by_tile(builder, split, 1)
-    cycles = lookup_cycles(lookup, split, builder.num_workers)
-    return builder.compute(
-        "lookup", vertices(codelet, used, lambda _: cycles, num_edges=3)
-    )
 
 
 def _start_table(builder: PlanBuilder, home: TileMapping, has_table: bool) -> None:
@@ -243,11 +333,6 @@ def _wish_table(
     if table is not None and request.inputs[table] is None:
         wishes[table] = home
     return tuple(wishes)
-
-
-def _note_choice(builder: PlanBuilder, lookup: Lookup, split: Split) -> None:
-    builder.note("table split", split)
-    builder.note("lookup cycles", lookup_cycles(lookup, split, builder.num_workers))
 
 
 def _runners_up(
