@@ -58,6 +58,7 @@ def plan_conv(
     dilation: int = 1,
     groups: int = 1,
     dtype: DType = DType.F16,
+    given: tuple[TileMapping | None, ...] = (None, None),
 ) -> OpPlan:
     """A plan of `kind` for the convolution of `field` by `kernel`."""
     sizes = zip(field[2:], kernel[2:], strict=True)
@@ -78,7 +79,7 @@ def plan_conv(
     )
     signature = Signature(kind, inputs, (result,), attrs)
     machine = target or target_of("bow")
-    return conv.RULES[kind](PlanRequest(signature, (None, None), machine))
+    return conv.RULES[kind](PlanRequest(signature, given, machine))
 
 
 def cycles_of(plan: OpPlan) -> int:

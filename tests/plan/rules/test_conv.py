@@ -8,12 +8,13 @@ import pytest
 
 from popple.errors import PlanError
 from popple.graph import DType, Signature, TensorType
-from popple.plan.opplan import PlanRequest
+from popple.plan.opplan import Compute, PlanRequest
 from popple.plan.rules import conv
 from tests.plan.conv.machines import (
     all_vectors,
     cycles_of,
     cycles_of_steps,
+    flat_steps,
     plan_conv,
     target_of,
 )
@@ -159,3 +160,17 @@ def test_what_is_empty_or_flat_is_refused(
 def test_a_kernel_larger_than_its_field_is_refused() -> None:
     with pytest.raises(PlanError, match="does not fit"):
         conv.RULES["conv"](request_of((1, 3, 4, 4), (4, 3, 9, 9)))
+
+
+def test_operands_of_a_weight_gradient_are_transposed() -> None:
+    forward = plan_conv("conv", (4, 64, 56, 56), (64, 64, 1, 1))
+    field = forward.inputs[0]
+    plan = plan_conv(
+        "conv_weight_grad",
+        (4, 64, 56, 56),
+        (64, 64, 1, 1),
+        given=(forward.outputs[0], field),
+    )
+    # Channels lie innermost, the sum runs over batch and positions.
+    names = [step.name for step in flat_steps(plan.steps) if isinstance(step, Compute)]
+    assert names[0].startswith("transpose ")

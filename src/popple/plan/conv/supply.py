@@ -96,7 +96,7 @@ def supply_operand(
 ) -> Supply:
     """Rearrange the operand as far as it pays before the exchange."""
     if need.copied_bytes:
-        return _transformed(draft, need, given or wish, occupancy)
+        return _transformed(draft, need, given, wish, occupancy, chip)
     if given is None or given.layout == wish.layout:
         return _make_supply(need, (given or wish).bytes_by_tile, need.received_bytes)
     atom = copy_atom(given.layout, need.adjacency)
@@ -172,30 +172,46 @@ def _regrouped(
     draft: Draft, need: Need, given: TileMapping, wish: TileMapping, blocks: Blocks
 ) -> Supply:
     """The whole operand transposed block by block, on its way to the wished mapping."""
-    gathered, transposed = f"gathered {need.name}", f"transposed {need.name}"
-    vector, reads = blocks.bytes_by_tile, (need.position,)
-    draft.add(Move(f"gather {need.name}", given.bytes_by_tile, vector, reads=reads))
+    _add_transposition(draft, need, given.bytes_by_tile, blocks)
+    moved = wish.bytes_by_tile
+    draft.add(Move(f"rearrange {need.name}", blocks.bytes_by_tile, moved, reads=()))
+    draft.end(f"transposed {need.name}")
+    draft.begin(f"rearranged {need.name}", moved)
+    return replace(_make_supply(need, moved, need.received_bytes), reads=())
+
+
+def _add_transposition(
+    draft: Draft, need: Need, source: TileVector, blocks: Blocks
+) -> None:
+    """Blocks gathered on all tiles and transposed there."""
+    gathered, vector = f"gathered {need.name}", blocks.bytes_by_tile
+    reads, everywhere = (need.position,), Occupancy.even(blocks.chip.num_tiles)
+    draft.add(Move(f"gather {need.name}", source, vector, reads=reads))
     draft.begin(gathered, vector)
-    everywhere = Occupancy.even(blocks.chip.num_tiles)
-    draft.multi(
-        f"transpose {need.name}", "popops::Transpose", everywhere, blocks.cycles
-    )
+    name = f"transpose {need.name}"
+    draft.multi(name, "popops::Transpose", everywhere, blocks.cycles)
     draft.end(gathered)
-    draft.begin(transposed, vector)
-    draft.add(Move(f"rearrange {need.name}", vector, wish.bytes_by_tile, reads=()))
-    draft.end(transposed)
-    draft.begin(f"rearranged {need.name}", wish.bytes_by_tile)
-    supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
-    return replace(supply, reads=())
+    draft.begin(f"transposed {need.name}", vector)
 
 
 def _transformed(
-    draft: Draft, need: Need, source: TileMapping, occupancy: Occupancy
+    draft: Draft,
+    need: Need,
+    given: TileMapping | None,
+    wish: TileMapping,
+    occupancy: Occupancy,
+    chip: Chip,
 ) -> Supply:
     """The operand copied into the form, spread over the tiles that use it."""
+    source = (given or wish).bytes_by_tile
+    blocks = _find_blocks(need, given, chip) if given else None
+    if blocks:
+        _add_transposition(draft, need, source, blocks)
+        source = blocks.bytes_by_tile
     spread = occupancy.spread(need.copied_bytes)
     atom_bytes = min(_WORD_BYTES, need.adjacency.group * need.type.dtype.num_bytes)
-    _add_copy(draft, need, source.bytes_by_tile, spread, atom_bytes, occupancy)
+    _add_copy(draft, need, source, spread, atom_bytes, occupancy)
+    draft.end(f"transposed {need.name}")
     return replace(_make_supply(need, spread, need.received_bytes), reads=())
 
 
