@@ -44,6 +44,7 @@ ALIASES = {
     "tensorflow.python.estimator": "tensorflow.python.ipu._estimator",
     "tensorflow_estimator": "tensorflow",
     "tensorflow.keras.ipu": "keras.ipu",
+    "tensorflow.python.ipu.autoshard_cnn": "tensorflow.python.ipu.autoshard",
     "tensorflow.python.ipu.horovod": "tensorflow.python.ipu.distributed",
     "tensorflow.python.ipu.keras": "keras.ipu",
     "tensorflow.python.ipu.ops.rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",

@@ -12,6 +12,7 @@ from typing import Any
 from . import _patches
 
 _MODULES = (
+    "autoshard",
     "config",
     "data",
     "dataset_benchmark",
@@ -76,6 +77,7 @@ _HOMES = {
     **{name: f".{name}" for name in _MODULES},
     **{name: f".ops.{name}" for name in _OPS},
     **{name: f".optimizers.{name}" for name in _OPTIMIZERS},
+    "autoshard_cnn": ".autoshard",
     "popfloat_cast_to_gfloat": ".ops.experimental.popfloat_cast_to_gfloat",
     "horovod": ".distributed",
     "keras": "keras.ipu",

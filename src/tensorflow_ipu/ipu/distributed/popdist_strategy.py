@@ -31,11 +31,14 @@ class PopDistStrategy(distribute_lib.StrategyV1, keras_extensions.KerasExtension
         popdist.init()
         check_alone("PopDistStrategy")
         super().__init__(
-            PopDistExtendedV1(self, None, ipu_device, add_ipu_cross_replica_reductions)
+            self._make_extended(ipu_device, add_ipu_cross_replica_reductions)
         )
         keras_extensions.KerasExtensions.__init__(
             self, enable_dataset_iterators, enable_keras_extensions
         )
+
+    def _make_extended(self, ipu_device: str, reduces: bool) -> PopDistExtendedV1:
+        return PopDistExtendedV1(self, None, ipu_device, reduces)
 
     def update_ipu_config(self, config: Any) -> None:
         """Write into a configuration which instance of how many this is."""
