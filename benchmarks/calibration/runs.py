@@ -17,6 +17,7 @@ import poptorch
 from benchmarks.calibration.price import check_known, on_target, refusals
 
 _CHIPS_BY_PROCESS = 64
+_OVERLAPPED_BATCHES = 32
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,21 @@ class Run:
     is_outlined: bool = True
     has_states_off_chip: bool = False
     has_shared_updates: bool = False
+    num_io_tiles: int = 0
+
+
+class Overlapped(nn.Module):
+    """A module whose batches arrive and leave while others are computed."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, *inputs: Tensor) -> Any:
+        """What the module gives."""
+        mode = poptorch.OverlapMode.OverlapDeviceIterationLoop
+        result = self.body(*poptorch.set_overlap_for_input(list(inputs), mode))
+        return poptorch.set_overlap_for_output(result, mode)
 
 
 def model_run(run: Run, target: str) -> popple.Modelled:
@@ -49,7 +65,9 @@ def model_run(run: Run, target: str) -> popple.Modelled:
 def _executor(run: Run) -> Any:
     options = _options(run)
     if not run.optimizer:
-        return poptorch.inferenceModel(run.module.eval(), options)
+        module = run.module.eval()
+        module = Overlapped(module) if run.num_io_tiles else module
+        return poptorch.inferenceModel(module, options)
     make = getattr(poptorch.optim, run.optimizer)
     momentum = {"momentum": 0.9} if run.optimizer == "SGD" else {}
     optimizer = make(run.module.parameters(), lr=0.1, **momentum)
@@ -74,6 +92,10 @@ def _options(run: Run) -> poptorch.Options:
     options.replicationFactor(_replicas_by_process(run))
     if num_processes(run) > 1:
         options.Distributed.configureProcessId(0, num_processes(run))
+    if run.num_io_tiles:
+        options.setExecutionStrategy(poptorch.ShardedExecution())
+        options.TensorLocations.numIOTiles(run.num_io_tiles)
+        options.deviceIterations(_OVERLAPPED_BATCHES)
     if run.memory_proportions:
         proportions = enumerate(run.memory_proportions)
         options.setAvailableMemoryProportion({f"IPU{i}": p for i, p in proportions})
@@ -92,6 +114,7 @@ def _replicas_by_process(run: Run) -> int:
 def _batch(run: Run) -> list[Tensor]:
     """The samples of one call: zeros, which take no memory until they are read."""
     count = run.accumulation * _replicas_by_process(run)
+    count *= _OVERLAPPED_BATCHES if run.num_io_tiles else 1
     return [
         torch.zeros(count * x.shape[0], *x.shape[1:], dtype=x.dtype) for x in run.inputs
     ]

@@ -8,16 +8,21 @@ import pytest
 import torch
 
 from benchmarks.calibration.bert import Bert, Form, Shape, with_dtype
+from benchmarks.calibration.clip import Clip
 from benchmarks.calibration.compiler import TOOLS
 from benchmarks.calibration.footprints import layer_sizes
 from benchmarks.calibration.kernels import kernel_rows
 from benchmarks.calibration.models import model_rows
+from benchmarks.calibration.packing import sequences_by_row
 from benchmarks.calibration.params import Params
 from benchmarks.calibration.popliner import Profiled, ops_by_layer
+from benchmarks.calibration.pretraining import pipeline_of
 from benchmarks.calibration.price import Case, Once, Price, price
-from benchmarks.calibration.published import published_rows
+from benchmarks.calibration.published import Published, published_rows
+from benchmarks.calibration.roformer import RoFormer
 from benchmarks.calibration.rows import NotExpressed
 from benchmarks.calibration.runs import Run, model_run
+from benchmarks.calibration.swin import SwinTiny
 from benchmarks.calibration.vertices import vertex_cycles
 
 DATA = Path(__file__).parent / "data"
@@ -118,3 +123,37 @@ def test_code_that_a_tool_never_compiles_has_no_memory() -> None:
     )
     code = [v.total for c, v in held.items() if c.value in uncounted.split()]
     assert whole.total_bytes - bare.total_bytes == sum(code) > 0
+
+
+def published(name: str) -> Published:
+    return next(row for row in published_rows(DATA) if row.name == name)
+
+
+def test_what_a_row_leaves_out_is_as_usual() -> None:
+    pipeline = pipeline_of(published("gcperf_bertlarge_ph2_sl512_packed_64_popart"))
+    assert pipeline.layers_by_chip == (3, 7, 7, 7)
+    # 9600 packs for 16 replicas that take 2 at a time.
+    assert (pipeline.num_replicas, pipeline.accumulation) == (16, 300)
+    assert pipeline.has_states_off_chip
+    assert pipeline.has_shared_updates
+
+
+def test_what_a_row_says_comes_first() -> None:
+    pipeline = pipeline_of(published("mlperf_v1.1_bert_pod64_tput"))
+    assert pipeline.layers_by_chip == (3,) * 8
+    assert (pipeline.micro_batch, pipeline.accumulation) == (2, 96)
+    assert not pipeline.has_states_off_chip
+
+
+def test_rows_hold_sequences_as_they_fit() -> None:
+    # Lengths around half a row: nearly two fit, never fewer than one.
+    assert 1.8 < sequences_by_row(384) < 2.0
+
+
+def test_modules_take_what_the_rows_feed_them() -> None:
+    images = torch.zeros(1, 3, 224, 224)
+    assert SwinTiny()(images).shape == (1, 1000)
+    ids = torch.zeros(2, 77, dtype=torch.int32)
+    by_image, by_text = Clip()(images, ids)
+    assert (by_image.shape, by_text.shape) == ((1, 2), (2, 1))
+    assert RoFormer(77)(ids, ids, ids.float()).shape == (2, 2)
