@@ -1,7 +1,9 @@
 """Normalisations: statistics by one fused reduction, then element-wise passes.
 
-As in PopLibs popnn/Norms: a sum and a sum of squares, the inverse standard deviation
-on the small results, then (x - mean) times it, then scale and shift.
+As in PopLibs poplin/Norms.cpp: a sum and a sum of squares, the inverse standard
+deviation on the small results, then (x - mean) times it, then scale and shift. Backward
+the input is normalised again, products with the gradient are reduced for scale and
+shift and for the statistics, and the gradient is put together in four passes.
 """
 
 from __future__ import annotations
@@ -72,20 +74,26 @@ def plan_norm_inference(request: PlanRequest) -> OpPlan:
 
 
 def plan_norm_grad(request: PlanRequest) -> OpPlan:
-    """Gradients of scale and shift, two statistics, three passes for the input."""
+    """Gradients of scale and shift, those of the statistics, passes for the input."""
     builder, target, wishes, normed = _begin(request)
-    tensor = normed.tensor
-    reduction = Reduction("ADD", tensor, normed.kept, 2, 2)
+    tensor, first = normed.tensor, builder.position
+    reduction = Reduction("ADD", tensor, normed.kept, num_results=2)
     rows = reduced_type(reduction, DType.F32)
     _add_normalised(builder, normed, target, builder.linear(rows))
     columns, column_mapping = _add_scale_gradients(builder, normed, target)
+    add_binary(builder, "mul", tensor, target)
+    product = builder.position - 1
     source = add_reduction(builder, "statistics", reduction, target, rows)
+    builder.hold("product", target.bytes_by_tile, product)
     needs = add_multicast(
         builder, "statistics", tensor, target, normed.kept, source, DType.F32
     )
-    add_statistics_pass(builder, "sub", tensor, target, normed.kept, needs)
-    add_binary(builder, "mul", tensor, target)
+    builder.local_copy("gradient", target.bytes_by_tile, tensor.dtype)
+    add_statistics_pass(builder, "mul", tensor, target, normed.kept, needs)
+    add_statistics_pass(builder, "add", tensor, target, normed.kept, None)
+    add_binary(builder, "add", tensor, target, "ScaledAdd")
     add_statistics_pass(builder, "mul", tensor, target, normed.kept, None)
+    builder.hold("normalised", target.bytes_by_tile, first)
     return builder.finish(_outputs(builder, target, columns, column_mapping), wishes)
 
 
@@ -98,18 +106,28 @@ def _add_normalised(
     )
     add_statistics_pass(builder, "sub", normed.tensor, target, normed.kept, needs)
     add_statistics_pass(builder, "mul", normed.tensor, target, normed.kept, None)
-    builder.hold("normalised", target.bytes_by_tile, builder.position - 2)
 
 
 def _add_scale_gradients(
     builder: PlanBuilder, normed: _Normed, target: TileMapping
 ) -> tuple[TensorType, TileMapping]:
-    """Sums for the gradients of scale and shift, if anybody asks for them."""
-    reduction = Reduction("ADD", normed.scale_tensor, normed.scale_kept, 2, 2)
+    """Gradients of scale and shift, and what the scale leaves of the gradient.
+
+    Both only if there is a scale, as the results tell.
+    """
+    tensor, kept = normed.scale_tensor, normed.scale_kept
+    reduction = Reduction("ADD", tensor, kept, num_results=2)
     columns = reduced_type(reduction, DType.F32)
     if len(builder.request.signature.outputs) == 1:
         return columns, builder.linear(columns)
+    add_binary(builder, "mul", tensor, target)
+    product = builder.position - 1
     mapping = add_reduction(builder, "scale-shift", reduction, target, columns)
+    builder.hold("scale-shift/product", target.bytes_by_tile, product)
+    needs = add_multicast(
+        builder, "scale", tensor, target, kept, builder.linear(columns), tensor.dtype
+    )
+    add_statistics_pass(builder, "mul", tensor, target, kept, needs)
     return columns, mapping
 
 
