@@ -22,6 +22,7 @@ from popple.capture.tensorflow import lower_program as lower  # noqa: E402
 from popple.errors import UsageError  # noqa: E402
 from popple.graph import DType, Graph, Strategy  # noqa: E402
 from popple.options import ModelOptions  # noqa: E402
+from popple.plan import Overlap  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("own_pod", "no_reports")
 
@@ -189,6 +190,24 @@ def test_plans_follow_the_configuration() -> None:
     known = _modelling.ProgramSettings()
     options = _pricing.model_options(lowered_of(1), known, config._create_protobuf())
     assert (options.plan.memory_proportion, options.plan.partials) == (0.3, "f16")
+
+
+def test_what_a_pipeline_offloads_lies_off_chip() -> None:
+    memory = options_of(lowered_of(2, off_chip=frozenset({"states"}))).memory
+    # Tensors of 128 bytes or more: the least that the configuration sends away.
+    assert memory.states_off_chip == 32
+    assert memory.accumulators_off_chip is None
+
+
+def test_feeds_of_a_pipeline_run_beside_compute_on_io_tiles() -> None:
+    config = ipu.config.IPUConfig()
+    config.io_tiles.num_io_tiles = 64
+    config.io_tiles.place_ops_on_io_tiles = True
+    known, configured = _modelling.ProgramSettings(), config._create_protobuf()
+    made = [_pricing.model_options(lowered_of(n), known, configured) for n in (1, 2)]
+    assert [options.plan.io.num_tiles for options in made] == [64, 64]
+    overlaps = [options.plan.io.overlap for options in made]
+    assert overlaps == [Overlap.NONE, Overlap.MICRO_BATCHES]
 
 
 def test_a_keras_model_tells_what_it_costs() -> None:

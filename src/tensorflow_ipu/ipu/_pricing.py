@@ -1,8 +1,8 @@
 """From a traced program to its price: captured, placed, planned, simulated.
 
 The one place where settings of TensorFlow programs become options of the core. Those
-that are not here have no part in the price: offloading (everything is modelled on
-chip), prefetching and buffer depths of feeds, orders of scheduling, merging of copies.
+that are not here have no part in the price: prefetching and buffer depths of feeds,
+orders of scheduling, merging of copies.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from tensorflow.python.platform import tf_logging as logging
 from popple import pipeline
 from popple.capture.tensorflow import LoweredProgram, LowerRequest, lower_program
 from popple.graph import DType, Role, Strategy
-from popple.options import ModelOptions, UpdateOptions
-from popple.plan import PlanOptions
+from popple.options import MemoryOptions, ModelOptions, UpdateOptions
+from popple.plan import IoOptions, Overlap, PlanOptions
 from popple.target import Target
 
 from . import _device
 from ._program_settings import ProgramSettings
 from .ops._pipeline_schedules import PipelineSchedule
+
+_ELEMENT_BYTES = 4
 
 __all__ = ["model", "model_options", "write_report"]
 
@@ -74,7 +76,8 @@ def model_options(
         micro_batch=lowered.micro_batch,
         recompute=recompute,
         update=_update_options(lowered, settings.accumulator_dtype),
-        plan=_plan_options(configured),
+        memory=_memory_options(lowered.off_chip, configured),
+        plan=_plan_options(configured, lowered.num_stages > 1),
     )
 
 
@@ -92,6 +95,22 @@ def _update_options(lowered: LoweredProgram, dtype: Any) -> UpdateOptions | None
     )
 
 
+def _memory_options(off_chip: frozenset[str], configured: Any) -> MemoryOptions:
+    """What pipelines say about tensors off the chip; small ones stay."""
+    least = configured.minimum_remote_tensor_size // _ELEMENT_BYTES
+
+    def limit(word: str) -> int | None:
+        return least if word in off_chip else None
+
+    return MemoryOptions(
+        weights_off_chip=limit("weights"),
+        states_off_chip=limit("states"),
+        accumulators_off_chip=limit("accumulators"),
+        stashes_off_chip=limit("stashes"),
+        shared_updates=limit("shared"),
+    )
+
+
 def _type_of_weights(lowered: LoweredProgram) -> DType:
     """The element type that most elements of weights have."""
     sizes: Counter[DType] = Counter()
@@ -104,8 +123,8 @@ def _core_dtype(dtype: Any) -> DType:
     return DType.F16 if tf.as_dtype(dtype) == tf.float16 else DType.F32
 
 
-def _plan_options(configured: Any) -> PlanOptions:
-    """What the configuration says about matrix products and convolutions."""
+def _plan_options(configured: Any, is_pipeline: bool) -> PlanOptions:
+    """What the configuration says about products, convolutions and I/O tiles."""
     fields = (configured.matmul_options, configured.convolution_options)
     given: list[Mapping[str, str]] = [
         {item.option: item.value for item in field} for field in fields
@@ -121,4 +140,12 @@ def _plan_options(configured: Any) -> PlanOptions:
         memory_proportion=min(proportions, default=default.memory_proportion),
         partials="f16" if is_half else default.partials,
         outline=not configured.speed_size_config.disable_graph_outlining,
+        io=_io_options(configured, is_pipeline),
     )
+
+
+def _io_options(configured: Any, is_pipeline: bool) -> IoOptions:
+    """Pipelines have their feeds on I/O tiles, where ops are placed there at all."""
+    is_beside = configured.place_ops_on_io_tiles and is_pipeline
+    overlap = Overlap.MICRO_BATCHES if is_beside else Overlap.NONE
+    return IoOptions(configured.num_io_tiles, overlap)

@@ -33,8 +33,8 @@ class Effects:
 
     `names` are the values that stand for variables before the first op, `outputs` go
     to the host. `loop_depth` is the number of the program's loops being walked;
-    `accumulation` and `schedule` are what ops spoke of: micro-batches per update, and
-    how pipeline stages take turns.
+    `accumulation`, `schedule` and `off_chip` are what ops spoke of: micro-batches per
+    update, how pipeline stages take turns, kinds of tensors that lie off the chip.
     """
 
     builder: GraphBuilder
@@ -44,6 +44,7 @@ class Effects:
     loop_depth: int = 0
     accumulation: int = 1
     schedule: int | None = None
+    off_chip: frozenset[str] = frozenset()
     _current: dict[str, str] = field(default_factory=dict[str, str])
     _stacks: dict[str, list[Known]] = field(default_factory=dict[str, list[Known]])
 
@@ -64,10 +65,13 @@ class Effects:
         """The variable holds this value from now on."""
         self._current[resource.name] = value
 
-    def note(self, accumulation: int, schedule: int | None) -> None:
+    def note(
+        self, accumulation: int, schedule: int | None, off_chip: frozenset[str]
+    ) -> None:
         """What an op says about the program it is in."""
         self.accumulation = max(self.accumulation, accumulation)
         self.schedule = self.schedule if schedule is None else schedule
+        self.off_chip |= off_chip
 
     def forget_writes(self) -> None:
         """Variables hold what an earlier trip of a loop left in them."""

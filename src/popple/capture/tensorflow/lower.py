@@ -69,8 +69,8 @@ class LoweredProgram:
     `gradients` maps trained weights to gradients; `update` is the op of the Graph that
     updates them, with the number of state tensors it keeps. `num_trips` micro-batches
     run in all, `accumulation` of them for each update. `schedule` is the front end's
-    number for how pipeline stages take turns. `notes` are remarks on what could not be
-    known.
+    number for how pipeline stages take turns, `off_chip` its words for what lies off
+    the chip. `notes` are remarks on what could not be known.
     """
 
     graph: Graph
@@ -80,6 +80,7 @@ class LoweredProgram:
     accumulation: int
     micro_batch: int
     schedule: int | None = None
+    off_chip: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
     @property
@@ -108,6 +109,7 @@ def lower_program(request: LowerRequest) -> LoweredProgram:
         accumulation=accumulation,
         micro_batch=_micro_batch(graph),
         schedule=effects.schedule,
+        off_chip=effects.off_chip,
         notes=tuple(walker.notes),
     )
 

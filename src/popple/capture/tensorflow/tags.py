@@ -32,6 +32,7 @@ PHASE = "_ipu_phase"
 SHARDING = "_XlaSharding"
 ACCUMULATION = "_ipu_accumulation"
 SCHEDULE = "_ipu_schedule"
+OFF_CHIP = "_ipu_off_chip"
 HALF = "_ipu_half"
 
 _PHASES = {phase.value.encode(): phase for phase in Phase}
@@ -69,6 +70,7 @@ class Tag:
     line: str = ""
     accumulation: int = 1
     schedule: int | None = None
+    off_chip: frozenset[str] = frozenset()
 
 
 class Tagger:
@@ -163,7 +165,12 @@ def _with_attrs(tag: Tag, attrs: Any) -> Tag:
         phase=phase,
         accumulation=attrs[ACCUMULATION].i if ACCUMULATION in attrs else 1,
         schedule=attrs[SCHEDULE].i if SCHEDULE in attrs else None,
+        off_chip=_words(attrs[OFF_CHIP].s) if OFF_CHIP in attrs else frozenset(),
     )
+
+
+def _words(text: bytes) -> frozenset[str]:
+    return frozenset(text.decode().split())
 
 
 def _find_line(frames: tuple[tuple[str, int], ...]) -> str:

@@ -79,6 +79,7 @@ class Settings:
     accumulate_outfeed: bool
     accumulate_outfeed_dtype: Any
     name: str
+    off_chip: str = ""
 
     def __post_init__(self) -> None:
         self._check_queues()
@@ -187,6 +188,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         accumulate_outfeed=given["accumulate_outfeed"],
         accumulate_outfeed_dtype=given["accumulate_outfeed_dtype"],
         name=given["name"] or "pipeline",
+        off_chip=" ".join(word for name, word in _OFF_CHIP.items() if given[name]),
     )
     for name in ("forward", "backward") if training else ("forward",):
         name = f"{name}_propagation_stages_poplar_options"
@@ -198,6 +200,16 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         given["replicated_optimizer_state_sharding"],
     )
     return settings
+
+
+# What lies off the chip, by the argument that says so. Left to the compiler it stays.
+_OFF_CHIP = {
+    "offload_weight_update_variables": "states",
+    "replicated_optimizer_state_sharding": "shared",
+    "offload_activations": "stashes",
+    "offload_gradient_accumulation_buffers": "accumulators",
+    "offload_weights": "weights",
+}
 
 
 def _checked_count(count: Any) -> Any:

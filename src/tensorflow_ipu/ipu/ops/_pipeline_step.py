@@ -268,7 +268,11 @@ def run_stages(settings: Settings, inputs: list[Any]) -> Any:
     for number, stage in enumerate(settings.stages):
         device = settings.device_mapping[number]
         # No name scope: it would change the names of variables that the stage makes.
-        with graph_attributes(_ipu_stage=number, _ipu_schedule=int(settings.schedule)):
+        with graph_attributes(
+            _ipu_stage=number,
+            _ipu_schedule=int(settings.schedule),
+            _ipu_off_chip=settings.off_chip,
+        ):
             outputs = _run_stage(stage, device, as_list(outputs), kwargs)
         kwargs = {}
     return outputs
