@@ -9,7 +9,7 @@ from popple.plan.codelets.shape import (
     dynamic_slice_cycles,
     shuffle_cycles,
 )
-from popple.plan.codelets.sort import num_sort_stages
+from popple.plan.codelets.sort import compare_cycles, sort_passes
 from popple.plan.codelets.update import FLOPS, PASSES, scaled_add_cycles
 
 F16, F32 = DType.F16, DType.F32
@@ -58,10 +58,20 @@ def test_cross_entropy() -> None:
     assert loss_cycles("nll_loss_grad", F16, 96, 6) == 9 + 6 * (20 + 72)
 
 
-def test_bitonic_networks() -> None:
-    # 8 keys: 3 levels of 1 + 2 + 3 passes; 2 keys: one.
-    assert num_sort_stages(8) == 6
-    assert num_sort_stages(2) == 1
+def test_a_network_sorts_in_triangular_passes() -> None:
+    # 3 levels of 1, 2 and 3 passes over all 8 elements.
+    assert list(sort_passes(8, 8)) == [8] * 6
+
+
+def test_the_largest_need_ever_shorter_passes() -> None:
+    # Pairs are sorted, pairs of pairs merged, half of them dropped, until one is left.
+    assert list(sort_passes(8, 2)) == [8, 8, 4, 4, 2]
+    assert list(sort_passes(8, 1)) == [8, 4, 2]
+
+
+def test_pairs_are_compared_by_all_workers() -> None:
+    # 12 pairs: 2 a worker, 38 + 8 + 11.
+    assert compare_cycles(12, True, 6) == 19 + 6 * 57
 
 
 def test_tables_hold_exactly_their_families() -> None:

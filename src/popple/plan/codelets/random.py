@@ -25,3 +25,8 @@ def random_cycles(
     """Supervisor 6, set-up of each worker, then words; rates are tile cycles."""
     words = ceil_div(num_elements, num_lanes)
     return 6 + SETUP_CYCLES * num_workers + WORD_CYCLES[kind] * words
+
+
+def set_seed_cycles(num_workers: int) -> int:
+    """The seed of an op, mixed for each worker into its generator."""
+    return 14 + 27 * num_workers
