@@ -10,14 +10,17 @@ import pytest
 import popple
 from popple.errors import UsageError
 from popple.graph import Strategy, parse_graph
-from popple.options import ModelOptions, UpdateOptions
+from popple.options import MemoryOptions, ModelOptions, UpdateOptions
 from popple.pipeline import model_graph, passes_of, write_report
 from popple.place import (
     AccumulateGradients,
+    Offload,
     Pipeline,
+    Recompute,
     RepeatOnDevice,
     Replicate,
     Shard,
+    ShareUpdates,
     UpdateWeights,
 )
 from popple.target import load_target
@@ -39,6 +42,7 @@ def test_inference_is_replicated_shared_out_and_repeated() -> None:
     assert passes_of(options) == [
         Replicate(2),
         Shard(Strategy.SHARDED),
+        Offload(),
         RepeatOnDevice(3, 4),
     ]
 
@@ -47,6 +51,18 @@ def test_training_updates_then_accumulates_then_reduces() -> None:
     options = ModelOptions(accumulation=4, replicas=2, update=UPDATE)
     kinds = [type(each) for each in passes_of(options)]
     assert kinds[:3] == [UpdateWeights, AccumulateGradients, Replicate]
+
+
+def test_tensors_off_chip_and_shared_updates() -> None:
+    memory = MemoryOptions(states_off_chip=2, shared_updates=64)
+    passes = passes_of(ModelOptions(replicas=2, update=UPDATE, memory=memory))
+    assert ShareUpdates(64) in passes
+    assert Offload(states=2) in passes
+
+
+def test_stages_that_take_turns_redo_work_if_asked_to() -> None:
+    options = [ModelOptions(Strategy.SHARDED, recompute=r) for r in (False, True)]
+    assert [Recompute() in passes_of(each) for each in options] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from popple.place import (
     Offload,
     Pass,
     Pipeline,
+    Recompute,
     RepeatOnDevice,
     Replicate,
     Shard,
@@ -104,6 +105,8 @@ def passes_of(options: ModelOptions) -> list[Pass]:
     passes.append(Replicate(options.replicas))
     if memory.shared_updates is not None:
         passes.append(ShareUpdates(memory.shared_updates))
+    if options.recompute and options.strategy is Strategy.SHARDED:
+        passes.append(Recompute())
     return [
         *passes,
         _sharing_of(options),

@@ -256,6 +256,7 @@ def model_options(
         replicas=num_replicas(options),
         device_iterations=options.device_iterations,
         micro_batch=micro_batch,
+        recompute=core_strategy(options) is Strategy.PIPELINED,
         update=_update_options(optimizer, gradients) if optimizer else None,
         memory=_memory_options(options),
         plan=_plan_options(options, overlap),

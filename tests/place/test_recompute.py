@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from popple.graph import Graph, Phase, parse_graph
-from popple.place import Pipeline, run_passes
+from popple.place import Pipeline, Recompute, Shard, run_passes
 from tests.place.graphs import assert_staged, named, ops_of
 
 # Two relus in stage 0, one in stage 1; the gradients read all three results.
@@ -92,3 +92,15 @@ def test_views_inside_a_stage_are_redone_with_their_owner() -> None:
     text = TEXT.replace("%b : f32[4] = (%a)", "%b : f32[4] shares %a = (%a)")
     graph = piped(text.replace("relu %b", "reshape %b"))
     assert graph.values["b.again"].storage == "a.again"
+
+
+def test_stages_that_take_turns_redo_their_work_before_going_back() -> None:
+    graph = run_passes(parse_graph(TEXT), [Recompute(), Shard()])
+    order = [op.name for op in graph.ops if op.kind != "chip_copy"]
+    assert order == ["a", "b", "c", "g", "dc", "a.again", "b.again", "db", "da"]
+    assert named(graph, "da").inputs[1] == "a.again"
+
+
+def test_one_stage_has_nothing_to_redo() -> None:
+    text = TEXT.replace("stage=1", "stage=0").replace("chip=1", "chip=0")
+    assert len(run_passes(parse_graph(text), [Recompute()]).ops) == 7

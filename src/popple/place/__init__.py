@@ -4,6 +4,7 @@ from popple.place.accumulate_gradients import AccumulateGradients
 from popple.place.offload import Offload
 from popple.place.passes import Pass, run_passes
 from popple.place.pipeline import Pipeline, number_stages
+from popple.place.recompute import Recompute
 from popple.place.repeat import RepeatOnDevice
 from popple.place.replicate import Replicate
 from popple.place.shard import Shard
@@ -15,6 +16,7 @@ __all__ = [
     "Offload",
     "Pass",
     "Pipeline",
+    "Recompute",
     "RepeatOnDevice",
     "Replicate",
     "Shard",

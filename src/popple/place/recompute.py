@@ -2,12 +2,13 @@
 
 Only what enters a stage is then kept for the backward pass; everything made inside it
 is computed again when the backward stage needs it, except results of ops that the user
-marked as checkpoints.
+marked as checkpoints. The last stage redoes nothing: its backward work follows at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from popple.graph import Graph, Op, Phase, Role, Value
 from popple.place.shard import with_inputs
@@ -16,12 +17,33 @@ _SUFFIX = ".again"
 _KEPT = "checkpoint"
 
 
+Backward = Callable[[int], int]
+"""The stage of the backward work of a forward stage."""
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """For stages that take turns: forward and backward work have the same number."""
+
+    def apply(self, graph: Graph) -> Graph:
+        """The graph with forward work done again before the backward work."""
+        stages = {op.stage for op in graph.ops if op.phase is Phase.FORWARD}
+        if not graph.is_training or len(stages) < 2:
+            return graph
+        return _recomputed(graph, max(stages), lambda stage: stage)
+
+
 def recompute_stages(graph: Graph, num_forward: int) -> Graph:
     """Redo forward ops in the mirrored backward stage, except in the last stage."""
+    last = num_forward - 1
+    return _recomputed(graph, last, lambda stage: 2 * last - stage)
+
+
+def _recomputed(graph: Graph, last: int, backward: Backward) -> Graph:
     made = {
         name: op
         for op in graph.ops
-        if op.phase is Phase.FORWARD and op.stage < num_forward - 1
+        if op.phase is Phase.FORWARD and op.stage < last
         if not op.attrs.get(_KEPT)
         for name in op.outputs
     }
@@ -30,22 +52,18 @@ def recompute_stages(graph: Graph, num_forward: int) -> Graph:
         for op in graph.ops
         if op.phase is Phase.BACKWARD
         for name in op.inputs
-        if name in made and _mirrors(op, made[name], num_forward)
+        if name in made and op.stage == backward(made[name].stage)
     }
     again = _needed_ops(made, wanted)
-    clones, values = _clones(graph, again, num_forward)
+    clones, values = _clones(graph, again, backward)
     readers: list[Op] = []
     for op in graph.ops:
-        reader, shared = _redirected(graph, op, made, again, num_forward)
+        reader, shared = _redirected(graph, op, made, again, backward)
         readers.append(reader)
         values += shared.values()
     execution = replace(graph.execution, recompute=True)
     result = graph.with_ops(_merged(readers, clones), values)
     return replace(result, execution=execution)
-
-
-def _mirrors(op: Op, source: Op, num_forward: int) -> bool:
-    return op.stage == 2 * num_forward - 2 - source.stage
 
 
 def _needed_ops(made: dict[str, Op], wanted: set[str]) -> dict[str, Op]:
@@ -64,7 +82,7 @@ def _needed_ops(made: dict[str, Op], wanted: set[str]) -> dict[str, Op]:
 
 
 def _clones(
-    graph: Graph, again: dict[str, Op], num_forward: int
+    graph: Graph, again: dict[str, Op], backward: Backward
 ) -> tuple[dict[int, list[Op]], list[Value]]:
     """The ops to redo, by backward stage, and the values they make."""
     names: dict[int, set[str]] = {}  # what each stage makes again
@@ -75,7 +93,7 @@ def _clones(
     for op in graph.ops:
         if op.name not in again:
             continue
-        stage = 2 * num_forward - 2 - op.stage
+        stage = backward(op.stage)
         own = names[op.stage]
         outputs = tuple(f"{name}{_SUFFIX}" for name in op.outputs)
         clone = replace(
@@ -106,7 +124,7 @@ def _cloned_value(value: Value, names: set[str], graph: Graph) -> Value:
 
 
 def _redirected(
-    graph: Graph, op: Op, made: dict[str, Op], again: dict[str, Op], num_forward: int
+    graph: Graph, op: Op, made: dict[str, Op], again: dict[str, Op], backward: Backward
 ) -> tuple[Op, dict[str, Value]]:
     """A backward op reading what its own stage computed again."""
     if op.phase is not Phase.BACKWARD:
@@ -116,7 +134,7 @@ def _redirected(
         for name in op.inputs
         if name in made
         and made[name].name in again
-        and _mirrors(op, made[name], num_forward)
+        and op.stage == backward(made[name].stage)
     }
     return with_inputs(graph, op, renamed)
 
