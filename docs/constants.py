@@ -25,6 +25,7 @@ MECHANISMS = (
     "popple/plan/mapping.py",
     "popple/plan/reduction.py",
     "popple/plan/rules/generic.py",
+    "popple/plan/rules/recurrent.py",
     "popple/plan/rules/solve.py",
     "popple/plan/tile_reduction.py",
     "popple/sim/footprint.py",

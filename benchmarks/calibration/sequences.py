@@ -13,6 +13,7 @@ from benchmarks.calibration.params import Params
 from benchmarks.calibration.price import Case, Once, Operation, Passes, zeros
 from benchmarks.calibration.products import with_options
 from benchmarks.calibration.rows import NotExpressed
+from popple.capture.torch.recurrent import gru_layer
 
 _NUM_LSTM_GATES = 4
 _NUM_GRU_GATES = 3
@@ -110,13 +111,4 @@ def _gru_reset_after(
 
 def _gru(x: Tensor, state: Tensor, wx: Tensor, wh: Tensor, bias: Tensor) -> Tensor:
     """The reset gate scales the state before it is multiplied."""
-    size = state.shape[-1]
-    h = state[0]
-    outputs: list[Tensor] = []
-    for each in F.linear(x, wx, bias).unbind(0):
-        gates = torch.sigmoid(each[:, : 2 * size] + F.linear(h, wh[: 2 * size]))
-        update, reset = gates.split(size, 1)
-        mixed = each[:, 2 * size :] + F.linear(reset * h, wh[2 * size :])
-        h = update * h + (1 - update) * torch.tanh(mixed)
-        outputs.append(h)
-    return torch.stack(outputs)
+    return gru_layer(x, [state[0]], [wx, wh, bias], resets_after=False)[0]

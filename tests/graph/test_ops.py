@@ -63,6 +63,7 @@ KINDS = {
         clear
     """,
     "ctc": "ctc_loss",
+    "recurrent": "recurrent recurrent_grad",
     "sort": "sort top_k",
     "solve": "cholesky triangular_solve",
     "copy": "stream_in stream_out remote_load remote_store chip_copy stash restore",

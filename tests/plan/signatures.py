@@ -76,6 +76,8 @@ _COLLECTIVE = {
     "reduce_scatter": TensorType(F32, (16, 96)),
     "all_gather": TensorType(F32, (256, 96)),
 }
+# Input of 6 steps, 2 samples and 8 channels; output, cell; weights of four gates.
+_LAYER = [f32(6, 2, 8), f32(2, 20), f32(2, 20), f32(80, 8), f32(80, 20)]
 _POOLED = TensorType(F16, (4, 16, 4, 4))
 _SPECIAL: dict[str, Signature] = {
     "matmul": make("matmul", [f16(64, 96), f16(96, 128)], [f16(64, 128)]),
@@ -119,6 +121,20 @@ _SPECIAL: dict[str, Signature] = {
     "cholesky": make("cholesky", [f32(2, 40, 40)], [f32(2, 40, 40)]),
     "triangular_solve": make(
         "triangular_solve", [f32(2, 40, 40), f32(2, 40, 3)], [f32(2, 40, 3)]
+    ),
+    "recurrent": make(
+        "recurrent",
+        [*_LAYER, f32(80)],
+        [f32(6, 2, 20), f32(2, 20), f32(2, 20), f32(6, 2, 120)],
+        cell="lstm",
+        num_states=2,
+    ),
+    "recurrent_grad": make(
+        "recurrent_grad",
+        [f32(6, 2, 20), f32(2, 20), f32(2, 20), f32(6, 2, 120), *_LAYER],
+        _LAYER,
+        cell="lstm",
+        num_states=2,
     ),
     "stream_in": make("stream_in", [], [_MATRIX]),
     "stream_out": make("stream_out", [_MATRIX], []),

@@ -200,5 +200,4 @@ def test_a_recurrent_layer_is_captured() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.layer(x)[0]
 
-    # One product for the inputs of all steps, and one for the state of each.
-    assert len(of_kind(lower(Recurrent(), torch.rand(3, 2, 4)), "matmul")) == 4
+    assert kinds(lower(Recurrent(), torch.rand(3, 2, 4))).count("recurrent") == 1

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from popple.capture.torch.ctc import ctc_loss
+from popple.capture.torch.recurrent import FORMS
 from popple.errors import CaptureError
 
 LOSS_FUNCTIONS = frozenset(
@@ -43,8 +44,8 @@ LOSS_FUNCTIONS = frozenset(
         F.triplet_margin_with_distance_loss,
     }
 )
-# Losses that are traced in another form than torch's.
-_FORMS: dict[Any, Callable[..., Any]] = {F.ctc_loss: ctc_loss}
+# Functions that are traced in another form than torch's.
+_FORMS: dict[Any, Callable[..., Any]] = {F.ctc_loss: ctc_loss, **FORMS}
 
 
 class LossMarks(TorchFunctionMode):

@@ -15,6 +15,7 @@ from popple.capture.torch.aten import (
     norm,
     pool,
     random,
+    recurrent,
     reduce,
     shape,
     softmax,
@@ -39,6 +40,7 @@ TABLE: dict[str, Lowering] = {
     **loss.LOWERINGS,
     **ctc.LOWERINGS,
     **sort.LOWERINGS,
+    **recurrent.LOWERINGS,
     **solve.LOWERINGS,
     **annotation.LOWERINGS,
 }

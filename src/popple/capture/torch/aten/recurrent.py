@@ -1,0 +1,55 @@
+"""Recurrent layers, as `popple.capture.torch.recurrent` traces them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from torch.fx import Node
+
+from popple.capture.torch.aten.forms import Lowering
+from popple.capture.torch.builder import NodeContext
+from popple.graph import Attr, TensorType
+
+KEPT_UNITS = {"lstm": 6, "gru": 4, "gru_reset_before": 3}
+"""States of a step kept for its gradient: gates, and for an LSTM the cell before and
+the tanh of the cell after it (getFwdIntermediatesToSave in PopLibs popnn/Lstm.cpp)."""
+
+
+def lower_recurrent(context: NodeContext) -> None:
+    """The layer; what its gradient needs is a result if there is a gradient."""
+    *types, _ = context.result_types()
+    if _is_read(context.node, len(types)):
+        time, batch, size = types[0].shape
+        width = KEPT_UNITS[str(context.args[3])] * size
+        types.append(TensorType(types[0].dtype, (time, batch, width)))
+    names: list[Any] = context.emit(
+        "recurrent", context.inputs(), types, attrs=_attrs(context.args[1:4])
+    )
+    empty = len(context.result_types()) - len(names)
+    context.finish([*names, *[None] * empty])
+
+
+def lower_recurrent_backward(context: NodeContext) -> None:
+    """The gradients of everything the layer read."""
+    attrs = _attrs(context.args[3:6])
+    types = context.result_types()
+    names = context.emit("recurrent_grad", context.inputs(), types, attrs=attrs)
+    context.finish_all(names)
+
+
+def _attrs(arguments: Any) -> dict[str, Attr]:
+    states, _, kind = arguments
+    return {"cell": str(kind), "num_states": len(states)}
+
+
+def _is_read(node: Node, index: int) -> bool:
+    """Whether something reads one of the node's results."""
+    items = (user for user in node.users if user.target is operator.getitem)
+    return any(item.args[1] == index and item.users for item in items)
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "popple.recurrent": lower_recurrent,
+    "popple.recurrent_backward": lower_recurrent_backward,
+}

@@ -1,0 +1,229 @@
+"""Recurrent layers as one operator each, however long their sequences are.
+
+torch makes an operator of every step, or one that only some processors have. Here
+every layer is one: its values come from torch's own kernels, and the machine's model
+sees a loop. Weights are torch's: of the input, of the state, and their biases if any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Layer = Callable[[Tensor, list[Tensor], list[Tensor]], list[Tensor]]
+"""Input [T,B,I], states [B,H] and weights to outputs [T,B,H] and last states."""
+
+
+def lstm(data: Tensor, hx: Any, *settings: Any, **keywords: Any) -> Any:
+    """What torch.lstm gives; packed and projected sequences as torch traces them."""
+    return _stacked(torch.lstm, lstm_layer, data, hx, settings, keywords)
+
+
+def gru(data: Tensor, hx: Any, *settings: Any, **keywords: Any) -> Any:
+    """What torch.gru gives."""
+    return _stacked(torch.gru, gru_layer, data, hx, settings, keywords)
+
+
+def lstm_layer(x: Tensor, states: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
+    """One layer in one direction: outputs, last output, last cell."""
+    return list(_recurrent(x, states, weights, "lstm")[:-1])
+
+
+def gru_layer(
+    x: Tensor,
+    states: list[Tensor],
+    weights: list[Tensor],
+    resets_after: bool = True,
+) -> list[Tensor]:
+    """One layer in one direction: outputs and the last of them.
+
+    torch's reset gate scales the product of the state; without `resets_after` it
+    scales the state that is multiplied.
+    """
+    kind = "gru" if resets_after else "gru_reset_before"
+    return list(_recurrent(x, states, weights, kind)[:-1])
+
+
+FORMS: dict[Any, Callable[..., Any]] = {torch.lstm: lstm, torch.gru: gru}
+
+
+def _stacked(
+    original: Callable[..., Any],
+    layer: Layer,
+    data: Tensor,
+    hx: Any,
+    settings: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Any:
+    """All layers and directions, or torch's own form of what is not so simple."""
+    states = [hx] if isinstance(hx, Tensor) else list(hx)
+    is_plain = len(settings) == 7 and not keywords and isinstance(settings[0], list)
+    if not is_plain:
+        return original(data, hx, *settings, **keywords)
+    weights, has_biases, num_layers, dropout, trains, is_two_way, is_batch_first = (
+        settings
+    )
+    num_directions = 1 + bool(is_two_way)
+    width = 4 if has_biases else 2
+    if len(weights) != width * num_layers * num_directions:
+        return original(data, hx, *settings)
+    x = data.transpose(0, 1) if is_batch_first else data
+    last: list[list[Tensor]] = []
+    for index in range(num_layers):
+        if index and dropout and trains:
+            x = F.dropout(x, dropout)
+        found = [
+            _directed(layer, x, [s[place] for s in states], own, place % num_directions)
+            for place, own in _places(index, num_directions, weights, width)
+        ]
+        x = (
+            torch.cat([result[0] for result in found], -1)
+            if is_two_way
+            else found[0][0]
+        )
+        last += [result[1:] for result in found]
+    outputs = x.transpose(0, 1) if is_batch_first else x
+    return outputs, *(torch.stack(each) for each in zip(*last, strict=True))
+
+
+def _places(
+    layer: int, num_directions: int, weights: Sequence[Tensor], width: int
+) -> list[tuple[int, list[Tensor]]]:
+    """Position and weights of each direction of a layer."""
+    places = range(layer * num_directions, (layer + 1) * num_directions)
+    return [(p, list(weights[p * width : (p + 1) * width])) for p in places]
+
+
+def _directed(
+    layer: Layer,
+    x: Tensor,
+    states: list[Tensor],
+    weights: list[Tensor],
+    is_backward: int,
+) -> list[Tensor]:
+    """A direction; the backward one sees time reversed."""
+    if not is_backward:
+        return layer(x, states, weights)
+    outputs, *last = layer(x.flip(0), states, weights)
+    return [outputs.flip(0), *last]
+
+
+_SCHEMA = "(Tensor x, Tensor[] states, Tensor[] weights, str kind) -> Tensor[]"
+
+
+@torch.library.custom_op("popple::recurrent", mutates_args=(), schema=_SCHEMA)
+def _recurrent(
+    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
+) -> list[Tensor]:
+    """Outputs, last states, and an empty place for what the machine keeps."""
+    found = _compute(x, states, weights, kind, trains=False)
+    return [*(each.clone() for each in found), x.new_empty(0)]
+
+
+@_recurrent.register_fake
+def _(
+    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
+) -> list[Tensor]:
+    shape = (*x.shape[:2], states[0].shape[-1])
+    last = [torch.empty_like(state) for state in states]
+    return [x.new_empty(shape), *last, x.new_empty(0)]
+
+
+@torch.library.custom_op(
+    "popple::recurrent_backward",
+    mutates_args=(),
+    schema="(Tensor[] gradients, Tensor kept, Tensor x, Tensor[] states, "
+    "Tensor[] weights, str kind) -> Tensor[]",
+)
+def _recurrent_backward(
+    gradients: list[Tensor],
+    kept: Tensor,
+    x: Tensor,
+    states: list[Tensor],
+    weights: list[Tensor],
+    kind: str,
+) -> list[Tensor]:
+    """Gradients of input, states and weights: the layer runs once more for them."""
+    with _differentiable():
+        leaves = [t.detach().requires_grad_() for t in (x, *states, *weights)]
+        end = 1 + len(states)
+        found = _compute(leaves[0], leaves[1:end], leaves[end:], kind, trains=True)
+        made = torch.autograd.grad(found, leaves, gradients)
+    return [each.clone() for each in made]
+
+
+@_recurrent_backward.register_fake
+def _(
+    gradients: list[Tensor],
+    kept: Tensor,
+    x: Tensor,
+    states: list[Tensor],
+    weights: list[Tensor],
+    kind: str,
+) -> list[Tensor]:
+    return [torch.empty_like(t) for t in (x, *states, *weights)]
+
+
+@contextmanager
+def _differentiable() -> Iterator[None]:
+    """Inside an operator, torch takes no notes for gradients unless told to."""
+    keys = torch._C._dispatch_tls_local_exclude_set()
+    for key in ("AutogradFunctionality", "ADInplaceOrView"):
+        keys = keys.remove(getattr(torch._C.DispatchKey, key))
+    included = torch._C._dispatch_tls_local_include_set()
+    with torch._C._ForceDispatchKeyGuard(included, keys), torch.enable_grad():
+        yield
+
+
+def _compute(
+    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
+) -> list[Tensor]:
+    if kind == "gru_reset_before":
+        return _reset_before(x, states[0], weights)
+    first = [state.unsqueeze(0) for state in states]
+    settings = (weights, len(weights) == 4, 1, 0.0, trains)
+    if kind == "lstm":
+        found = torch.lstm(x, first, *settings, False, False)
+    else:
+        found = torch.gru(x, first[0], *settings, False, False)
+    return [found[0], *(last.squeeze(0) for last in found[1:])]
+
+
+def _reset_before(x: Tensor, h: Tensor, weights: list[Tensor]) -> list[Tensor]:
+    wx, wh, *biases = weights
+    size = h.shape[-1]
+    outputs: list[Tensor] = []
+    from_input = F.linear(x, wx)
+    for bias in biases:
+        from_input = from_input + bias
+    for each in from_input.unbind(0):
+        gates = torch.sigmoid(each[:, : 2 * size] + F.linear(h, wh[: 2 * size]))
+        reset, update = gates.split(size, 1)
+        mixed = each[:, 2 * size :] + F.linear(reset * h, wh[2 * size :])
+        h = update * h + (1 - update) * torch.tanh(mixed)
+        outputs.append(h)
+    return [torch.stack(outputs), h]
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
+    x, states, weights, kind = inputs
+    ctx.save_for_backward(output[-1], x, *states, *weights)
+    ctx.sizes, ctx.kind = (len(states), len(weights)), kind
+    ctx.set_materialize_grads(True)
+
+
+def _differentiate(ctx: Any, gradients: list[Tensor]) -> tuple[Any, ...]:
+    kept, x, *rest = ctx.saved_tensors
+    num_states, _ = ctx.sizes
+    states, weights = rest[:num_states], rest[num_states:]
+    made = _recurrent_backward(gradients[:-1], kept, x, states, weights, ctx.kind)
+    end = 1 + num_states
+    return made[0], made[1:end], made[end:], None
+
+
+_recurrent.register_autograd(_differentiate, setup_context=_remember)

@@ -1,0 +1,73 @@
+"""Recurrent layers: a loop whose body does not grow with the sequence."""
+
+from __future__ import annotations
+
+import pytest
+
+from popple.plan.opplan import Loop, OpPlan
+from tests.plan.machines import plan
+from tests.plan.signatures import f16, make
+
+UNITS = {"lstm": 4, "gru": 3, "gru_reset_before": 3}
+PRODUCTS = {"lstm": 1, "gru": 2, "gru_reset_before": 2}
+
+
+def layer(cell: str, time: int, *, keeps: bool = False, size: int = 64) -> OpPlan:
+    states = [f16(8, size)] * (2 if cell == "lstm" else 1)
+    width = UNITS[cell] * size
+    inputs = [f16(time, 8, 32), *states, f16(width, 32), f16(width, size), f16(width)]
+    kept = [f16(time, 8, 6 * size)] if keeps else []
+    outputs = [f16(time, 8, size), *states, *kept]
+    attrs = {"cell": cell, "num_states": len(states)}
+    return plan(make("recurrent", inputs, outputs, **attrs), (None,) * len(inputs))
+
+
+def gradient(cell: str, time: int, size: int = 64) -> OpPlan:
+    states = [f16(8, size)] * (2 if cell == "lstm" else 1)
+    width = UNITS[cell] * size
+    own = [f16(time, 8, 32), *states, f16(width, 32), f16(width, size), f16(width)]
+    before = [f16(time, 8, size), *states, f16(time, 8, 6 * size)]
+    attrs = {"cell": cell, "num_states": len(states)}
+    return plan(make("recurrent_grad", [*before, *own], own, **attrs))
+
+
+def loop_of(found: OpPlan) -> Loop:
+    (loop,) = [step for step in found.steps if isinstance(step, Loop)]
+    return loop
+
+
+@pytest.mark.parametrize("cell", UNITS)
+def test_a_step_is_planned_once_for_all_of_them(cell: str) -> None:
+    short, long = layer(cell, 3), layer(cell, 300)
+    assert loop_of(long).count == 300
+    assert loop_of(long).steps == loop_of(short).steps
+    assert long.flops == 100 * short.flops
+
+
+@pytest.mark.parametrize("cell", UNITS)
+def test_every_step_multiplies_as_the_cell_does(cell: str) -> None:
+    names = [getattr(step, "name", "") for step in loop_of(layer(cell, 3)).steps]
+    assert names.count("product/partials") == PRODUCTS[cell]
+    names = [getattr(step, "name", "") for step in loop_of(gradient(cell, 3)).steps]
+    for product in ("back", "update"):
+        assert names.count(f"{product}/partials") == PRODUCTS[cell]
+
+
+def test_products_have_the_flops_of_the_weights() -> None:
+    # 8 rows by 32 + 64 columns by 4 gates of 64, and a few for every gate.
+    products = 2 * 8 * 96 * 256
+    assert products <= layer("lstm", 1).flops < 1.1 * products
+
+
+def test_what_is_kept_is_copied_in_every_step() -> None:
+    names = [getattr(s, "name", "") for s in loop_of(layer("gru", 3, keeps=True)).steps]
+    assert "keep" in names
+
+
+@pytest.mark.parametrize("cell", UNITS)
+def test_results_are_whole(cell: str) -> None:
+    outputs = layer(cell, 5).outputs
+    assert outputs[0].bytes_by_tile.total == 5 * 8 * 64 * 2
+    made = gradient(cell, 5).outputs
+    assert made[0].bytes_by_tile.total == 5 * 8 * 32 * 2
+    assert made[-1].bytes_by_tile.total == UNITS[cell] * 64 * 2
