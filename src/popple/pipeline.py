@@ -135,10 +135,12 @@ def write_report(
     framework: str,
     framework_version: str,
     num_runs: int = 1,
+    name_compute_set: Callable[[str], str] | None = None,
 ) -> Path:
     """Write the report of a modelled program; the path of its profile.pop.
 
-    All runs are alike: `num_runs` says how many the report shows.
+    All runs are alike: `num_runs` says how many the report shows. `name_compute_set`
+    gives compute sets the names that users of a facade know.
     """
     contents = record(
         modelled.graph,
@@ -149,6 +151,8 @@ def write_report(
         framework_version=framework_version,
         seconds=modelled.seconds,
     )
+    if name_compute_set is not None:
+        contents = contents.with_names(name_compute_set)
     if num_runs > 1:
         contents = repeat_run(contents, num_runs)
     return report.write_report(contents, directory)

@@ -8,8 +8,8 @@ over tiles must cover the tiles of the target.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from popple.errors import ReportError
 from popple.report.parts.compute import ComputeSet, VertexType
@@ -117,6 +117,11 @@ class ReportContents:
         self._check_programs()
         self._check_steps()
         self._check_variables()
+
+    def with_names(self, rename: Callable[[str], str]) -> ReportContents:
+        """The contents with other names of compute sets."""
+        renamed = [replace(each, name=rename(each.name)) for each in self.compute_sets]
+        return replace(self, compute_sets=renamed)
 
     def _check_tiles(self) -> None:
         described = self.memory_by_tile.num_tiles

@@ -23,6 +23,7 @@ from popple.plan import IoOptions, Overlap, PlanOptions
 from popple.target import Target
 
 from . import _device
+from ._instructions import name_compute_sets
 from ._program_settings import ProgramSettings
 from .ops._pipeline_schedules import PipelineSchedule
 
@@ -53,6 +54,7 @@ def write_report(
         framework="tensorflow",
         framework_version=tf.__version__,
         num_runs=num_runs,
+        name_compute_set=name_compute_sets(modelled.graph),
     )
 
 

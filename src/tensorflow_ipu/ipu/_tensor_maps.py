@@ -15,22 +15,10 @@ from typing import Any
 from popple.graph import Graph, Op, Phase, Role, Value, get_op
 from popple.pipeline import Modelled
 
+from ._instructions import instruction_of
+
 __all__ = ["instruction_info", "tensor_map"]
 
-# Kinds of ops under other names; for the rest, underscores are hyphens.
-_INSTRUCTIONS = {
-    "conv": "convolution",
-    "conv_input_grad": "convolution",
-    "conv_weight_grad": "convolution",
-    "div": "divide",
-    "exp": "exponential",
-    "matmul": "dot",
-    "mul": "multiply",
-    "neg": "negate",
-    "pow": "power",
-    "sub": "subtract",
-    "cast": "convert",
-}
 _PRODUCTS = frozenset({"conv", "conv_input_grad", "conv_weight_grad", "matmul"})
 _OUTSIDE = (Role.INPUT, Role.WEIGHT)
 
@@ -50,7 +38,7 @@ def tensor_map(modelled: Modelled) -> str:
     mappings: dict[str, list[Any]] = {_safe(graph.name): list(_arguments(modelled))}
     for number, op in enumerate(graph.ops):
         entries = mappings.setdefault(_computation(graph, op), [])
-        inst = f"{_instruction(op)}.{number}"
+        inst = f"{instruction_of(op)}.{number}"
         for index, name in enumerate(op.outputs):
             tensor = _tensor(
                 modelled, graph.values[name], inst, index, op.chip, op.name
@@ -85,8 +73,8 @@ def _gradients(graph: Graph) -> set[str]:
 def _classified(op: Op, graph: Graph) -> list[str]:
     """The instructions of an op that say what they are for."""
     if op.kind == "conv_input_grad" and graph.is_training:
-        return ["weights-transpose-chans-flip-x-y", _instruction(op)]
-    return [_instruction(op)] if op.kind in _PRODUCTS else []
+        return ["weights-transpose-chans-flip-x-y", instruction_of(op)]
+    return [instruction_of(op)] if op.kind in _PRODUCTS else []
 
 
 def _use(op: Op, graph: Graph, updates: set[str]) -> _Use:
@@ -109,10 +97,6 @@ def _computation(graph: Graph, op: Op) -> str:
 
 def _safe(name: str) -> str:
     return name.replace("/", "_")
-
-
-def _instruction(op: Op) -> str:
-    return _INSTRUCTIONS.get(op.kind, op.kind.replace("_", "-"))
 
 
 def _arguments(modelled: Modelled) -> Iterator[list[Any]]:

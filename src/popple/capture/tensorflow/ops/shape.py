@@ -33,6 +33,7 @@ _SAME = (
     "RefIdentity",
     "Snapshot",
     "StopGradient",
+    "XlaClusterOutput",
 )
 _COPIES = (
     "BatchToSpace",
