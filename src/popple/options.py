@@ -40,7 +40,11 @@ class MemoryOptions:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Everything that decides how a captured graph is modelled."""
+    """Everything that decides how a captured graph is modelled.
+
+    `interleaved` is how stages of a pipeline take turns; `recompute` asks for forward
+    work to be done again in backward stages.
+    """
 
     strategy: Strategy = Strategy.SINGLE
     accumulation: int = 1
@@ -48,6 +52,7 @@ class ModelOptions:
     device_iterations: int = 1
     micro_batch: int = 1
     recompute: bool = True
+    interleaved: bool = False
     update: UpdateOptions | None = None
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     plan: PlanOptions = field(default_factory=PlanOptions)

@@ -123,7 +123,7 @@ def passes_of(options: ModelOptions) -> list[Pass]:
 def _sharing_of(options: ModelOptions) -> Pass:
     """How the chips of a replica share the work; one chip needs no sharing."""
     if options.strategy is Strategy.PIPELINED:
-        return Pipeline(options.recompute)
+        return Pipeline(options.recompute, options.interleaved)
     is_phased = options.strategy is Strategy.PHASED
     return Shard(Strategy.PHASED if is_phased else Strategy.SHARDED)
 

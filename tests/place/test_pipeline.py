@@ -235,3 +235,14 @@ def test_a_backward_op_moves_to_the_stage_of_what_it_reads() -> None:
     )
     graph = piped(chain((0, 0), (1, 1), extra=extra))
     assert (named(graph, "sum").chip, named(graph, "sum").stage) == (0, 2)
+
+
+def test_interleaved_stages_stash_half_as_much() -> None:
+    def depths(interleaved: bool) -> list[int]:
+        passes = [Pipeline(recompute=False, interleaved=interleaved)]
+        graph = run_passes(parse_graph(TWO_CHIPS), passes)
+        return [int(str(op.attrs["depth"])) for op in ops_of(graph, "stash")]
+
+    # Stage 0 goes back in stage 2: after 2 cycles, or after 3 of which 2 bring more.
+    assert depths(interleaved=False) == [3]
+    assert depths(interleaved=True) == [2]

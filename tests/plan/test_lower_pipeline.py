@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from popple.graph import Graph
+from popple.graph import Graph, parse_graph
+from popple.place import AccumulateGradients, Pipeline, run_passes
 from popple.plan import plan_graph
 from popple.program import (
     Call,
@@ -142,3 +143,37 @@ def test_inference_overlaps_device_iterations(device_iterations: int) -> None:
     steps = children_of(program.main)
     count = sum(s.count if isinstance(s, Repeat) else 1 for s in steps)
     assert count == device_iterations + 1
+
+
+def interleaved(accumulation: int) -> Program:
+    text = """graph "pipe" num_chips=3 {
+      input %x : f32[64,96]
+      relu %a : %a : f32[64,96] = (%x) forward chip=0 stage=0
+      relu %b : %b : f32[64,96] = (%a) forward chip=1 stage=1
+      relu %c : %c : f32[64,96] = (%b) forward chip=2 stage=2
+      relu_grad %dc : %dc : f32[64,96] = (%c, %c) backward chip=2 stage=2
+      relu_grad %db : %db : f32[64,96] = (%dc, %b) backward chip=1 stage=1
+      relu_grad %da : %da : f32[64,96] = (%db, %a) backward chip=0 stage=0
+      output %c
+    }"""
+    passes = [AccumulateGradients(accumulation), Pipeline(False, interleaved=True)]
+    program = plan_graph(run_passes(parse_graph(text), passes), bow(3)).program
+    verify(program)
+    return program
+
+
+@pytest.mark.parametrize("accumulation", [1, 2, 5, 12])
+def test_interleaved_stages_run_once_for_every_micro_batch(accumulation: int) -> None:
+    found = calls(interleaved(accumulation).main)
+    stages = {name: count for name, count in found.items() if "stage" in name}
+    assert stages == {f"stage{number}": accumulation for number in range(5)}
+
+
+def test_an_interleaved_chip_has_one_stage_in_a_cycle() -> None:
+    steps = cycles_of(interleaved(12))
+    (loop,) = (step for step in steps if isinstance(step, Repeat))
+    # 5 stages in 6 cycles, micro-batches every second one: two cycles in turn.
+    first, second = (children_of(cycle)[0] for cycle in children_of(loop.body))
+    assert sorted(calls(first) + calls(second)) == [f"stage{n}" for n in range(5)]
+    branches = [*children_of(first), *children_of(second)]
+    assert all(sum(calls(branch).values()) == 1 for branch in branches)

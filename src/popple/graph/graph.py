@@ -80,16 +80,31 @@ class Op:
 
 @dataclass(frozen=True)
 class Execution:
-    """How often and on what the graph runs; passes of `place` fill it in."""
+    """How often and on what the graph runs; passes of `place` fill it in.
+
+    Micro-batches enter a pipeline every `interval` cycles: every second one if forward
+    and backward stages take turns. There are `num_forward_stages`, then backward ones.
+    """
 
     strategy: Strategy = Strategy.SINGLE
     num_chips: int = 1
     num_stages: int = 1
+    num_forward_stages: int = 1
+    interval: int = 1
     accumulation: int = 1
     replicas: int = 1
     device_iterations: int = 1
     micro_batch: int = 1
     recompute: bool = False
+
+    def cycle_of(self, stage: int) -> int:
+        """The cycle in which a stage works on the first micro-batch.
+
+        Where stages of a chip take turns, one cycle lies between the last forward
+        stage and the first backward one, so that the two of a chip never meet.
+        """
+        is_late = self.interval > 1 and stage >= self.num_forward_stages
+        return stage + int(is_late)
 
     @property
     def samples_per_run(self) -> int:

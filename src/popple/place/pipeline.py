@@ -18,13 +18,19 @@ from popple.graph import Graph, Op, Phase, Role, Strategy, TensorType, Value
 from popple.place.recompute import recompute_stages
 from popple.place.repeat_views import repeat_views
 from popple.place.shard import Shard, given_homes, insert_copies, with_inputs
+from popple.units import ceil_div
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Turns a graph whose ops have stages into a pipeline."""
+    """Turns a graph whose ops have stages into a pipeline.
+
+    `interleaved` lets forward and backward stages take turns: half as much is stashed,
+    and every chip idles while its neighbours do the longer of the two.
+    """
 
     recompute: bool = True
+    interleaved: bool = False
 
     def apply(self, graph: Graph) -> Graph:
         """The graph with numbered stages, copies and rings between them."""
@@ -32,6 +38,9 @@ class Pipeline:
         if num_forward == 1:
             return Shard().apply(graph)
         staged = number_stages(graph)
+        if self.interleaved and graph.is_training:
+            execution = replace(staged.execution, interval=2)
+            staged = replace(staged, execution=execution)
         if self.recompute and graph.is_training:
             staged = recompute_stages(staged, num_forward)
         staged = repeat_views(staged)
@@ -59,6 +68,7 @@ def number_stages(graph: Graph) -> Graph:
         strategy=Strategy.PIPELINED,
         num_chips=1 + max((op.chip for op in ops), default=0),
         num_stages=2 * num_forward - 1 if graph.is_training else num_forward,
+        num_forward_stages=num_forward,
     )
     return replace(graph, ops=tuple(ops), execution=execution)
 
@@ -187,14 +197,16 @@ class _Transport:
 
         What has been copied to a chip once is kept there for its later stages.
         """
-        distance = reader.stage - source.stage
+        execution = self._graph.execution
+        interval = execution.interval
+        distance = execution.cycle_of(reader.stage) - execution.cycle_of(source.stage)
         if source.chip == reader.chip:
-            return self._ring(name, distance + 1, source, reader)
+            return self._ring(name, distance // interval + 1, source, reader)
         if arrival := self._arrivals.get((name, reader.chip)):
             return self._transport(*arrival, reader)
         copied = self._copy(name, source, reader)
-        if distance > 1:
-            copied = self._ring(copied, distance, reader, reader)
+        if distance > interval:
+            copied = self._ring(copied, ceil_div(distance, interval), reader, reader)
         self._arrivals[name, reader.chip] = (copied, reader)
         return copied
 

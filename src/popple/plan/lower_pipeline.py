@@ -2,7 +2,8 @@
 
 In cycle t stage s works on micro-batch t - s. With N stages and G micro-batches there
 are N + G - 1 cycles: N - 1 that fill the pipeline, G - N + 1 equal ones (a loop) and
-N - 1 that drain it. In a cycle all chips run their stages at the same time, then all
+N - 1 that drain it. Where forward and backward stages take turns, a micro-batch enters
+every second cycle and the loop goes over two of them. In a cycle all chips run their stages at the same time, then all
 copies between chips follow as one exchange, whose flows share the links. The exchange
 is the same in every cycle, also where stages are idle: the framework's compilers make
 one function of it (graphcore/popart 3.3, willow/src/popx/popprograms.cpp).
@@ -52,32 +53,32 @@ class _Stages:
         self, graph: Graph, emitter: Emitter, streams: Streams, io: IoTiles
     ) -> None:
         self.functions: dict[str, Step] = {}
-        self._num_stages = graph.execution.num_stages
+        self._execution = graph.execution
         self._labels: dict[int, str] = {}
         self._chips: dict[int, int] = {}
         ops_by_stage = _group_by_stage(graph)
-        for stage in range(self._num_stages):
+        for stage in range(self._execution.num_stages):
             traffic = io.traffic(
                 [emitter.stream_in(*item) for item in streams.inputs.get(stage, ())],
                 [emitter.stream_out(*item) for item in streams.outputs.get(stage, ())],
             )
             self._add_stage(stage, ops_by_stage.get(stage, []), emitter, traffic)
-        if copies := [op for op in graph.ops if _is_staged_copy(op)]:
-            steps = [step for op in copies for step in emitter.op_steps(op)]
-            self.functions[_COPIES] = sequence([merged(steps, _COPIES)], _COPIES)
+        self._add_copies([op for op in graph.ops if _is_staged_copy(op)], emitter)
 
     def cycles(self, num_micro_batches: int) -> list[Step]:
         """All cycles of `num_micro_batches` micro-batches."""
-        fill = self._num_stages - 1
-        total = num_micro_batches + fill
-        steady = num_micro_batches - fill
-        if steady < 2:
+        interval = self._execution.interval
+        fill = self._execution.cycle_of(self._execution.num_stages - 1)
+        total = (num_micro_batches - 1) * interval + fill + 1
+        rounds = (total - 2 * fill) // interval
+        if rounds < 2:
             return [self._cycle(time, num_micro_batches) for time in range(total)]
         steps = [self._cycle(time, num_micro_batches) for time in range(fill)]
-        steps.append(
-            repeat(steady, self._cycle(fill, num_micro_batches), "steady cycles")
-        )
-        drain = range(fill + steady, total)
+        turns = range(fill, fill + interval)
+        turn = [self._cycle(time, num_micro_batches) for time in turns]
+        body = turn[0] if interval == 1 else sequence(turn, "turn")
+        steps.append(repeat(rounds, body, "steady cycles"))
+        drain = range(fill + rounds * interval, total)
         return steps + [self._cycle(time, num_micro_batches) for time in drain]
 
     def _add_stage(
@@ -94,19 +95,40 @@ class _Stages:
 
     def _cycle(self, time: int, num_micro_batches: int) -> Step:
         """One cycle; a repeated one is numbered by its first round."""
-        active = [
-            stage
-            for stage in range(self._num_stages)
-            if 0 <= time - stage < num_micro_batches
-        ]
+        numbers = self._micro_batches(time, num_micro_batches)
+        active = list(numbers)
         calls: defaultdict[int, list[Step]] = defaultdict(list)
         for stage in active:
             label = f"{self._labels[stage]} {stage}"
-            call = Call(f"stage{stage}", label, stage, time - stage)
+            call = Call(f"stage{stage}", label, stage, numbers[stage])
             calls[self._chips[stage]].append(call)
-        tail = [Call(_COPIES, "copy")] if _COPIES in self.functions else []
+        copies = self._copies_of(time)
+        tail = [Call(copies, "copy")] if copies in self.functions else []
         stages = self._with_traffic(by_chip(calls, "stages"), active)
         return sequence([stages, *tail], f"cycle{time}")
+
+    def _micro_batches(self, time: int, count: int) -> dict[int, int]:
+        """The stages that work in a cycle, and on which micro-batch each does."""
+        execution = self._execution
+        found: dict[int, int] = {}
+        for stage in range(execution.num_stages):
+            number, rest = divmod(time - execution.cycle_of(stage), execution.interval)
+            if rest == 0 and 0 <= number < count:
+                found[stage] = number
+        return found
+
+    def _copies_of(self, time: int) -> str:
+        """The function with the copies of a cycle; stages that take turns have two."""
+        interval = self._execution.interval
+        return _COPIES if interval == 1 else f"{_COPIES}{time % interval}"
+
+    def _add_copies(self, copies: list[Op], emitter: Emitter) -> None:
+        by_function: defaultdict[str, list[Step]] = defaultdict(list)
+        for op in copies:
+            name = self._copies_of(self._execution.cycle_of(op.stage))
+            by_function[name] += emitter.op_steps(op)
+        for name, steps in by_function.items():
+            self.functions[name] = sequence([merged(steps, name)], name)
 
     def _with_traffic(self, stages: Step, active: list[int]) -> Step:
         """Stages while host traffic runs on the I/O tiles, if there is any."""
