@@ -317,8 +317,11 @@ def _products() -> dict[str, Arguments]:
     kernel = torch.rand(4, 4, 3, 3)
     gradient = (torch.rand(2, 4, 8, 8), IMAGE, kernel, [4])
     places = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True])
+    small = torch.rand(16, 16).to(torch.float8_e4m3fn)
+    one = torch.ones(())
     return {
         "mm": (X, MATRIX),
+        "_scaled_mm": (small, small.t(), one, one, {"out_dtype": torch.float16}),
         "bmm": (BATCH, turned),
         "addmm": (torch.rand(4), X, MATRIX),
         "baddbmm": (torch.rand(2, 3, 3), BATCH, turned),

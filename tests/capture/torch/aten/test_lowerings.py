@@ -66,6 +66,21 @@ def test_a_product_added_in_place_to_a_buffer_is_kept() -> None:
     assert graph.root(of_kind(graph, "add")[0].outputs[0]) == "total"
 
 
+def test_a_product_of_eight_bits_keeps_its_types() -> None:
+    small = torch.ones(16, 16).to(torch.float8_e4m3fn)
+
+    def multiply(a: Tensor, bias: Tensor) -> Tensor:
+        scale = torch.ones((), device=a.device)
+        wide = torch.bfloat16
+        return torch._scaled_mm(a, a.t(), scale, scale, bias=bias, out_dtype=wide)
+
+    graph = lower(multiply, small, torch.ones(16, dtype=torch.bfloat16))
+    (product,) = of_kind(graph, "matmul")
+    assert [str(graph.type_of(n)) for n in product.inputs] == ["f8[16,16]"] * 2
+    assert str(graph.type_of(product.outputs[0])) == "bf16[16,16]"
+    assert [op.inputs[0] for op in of_kind(graph, "add")] == [product.outputs[0]]
+
+
 # -- triangular systems
 
 

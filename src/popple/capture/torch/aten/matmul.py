@@ -48,8 +48,28 @@ def lower_add_matrix_vector(context: NodeContext) -> None:
     emit_one(context, "add", sources=[shaped, addend])
 
 
+def lower_scaled_product(context: NodeContext) -> None:
+    """A product of numbers of 8 bits.
+
+    One scale for a matrix belongs to the type of its numbers, and the product has it
+    applied; scales for rows or columns are multiplied afterwards.
+    """
+    left, right, *scales = context.args[:4]
+    bias = context.node.kwargs.get("bias", context.arg(4))
+    kind = context.result_types()
+    (name,) = context.emit("matmul", [left, right], kind, suffix=".product")
+    for index, scale in enumerate(scales):
+        if context.type_of(scale).num_elements > 1:
+            suffix = f".scale{index}"
+            (name,) = context.emit("mul", [name, scale], kind, suffix=suffix)
+    if bias is not None:
+        (name,) = context.emit("add", [name, bias], kind)
+    context.finish(name)
+
+
 LOWERINGS: dict[str, Lowering] = {
     "aten.mm": one_op("matmul"),
+    "aten._scaled_mm": lower_scaled_product,
     "aten.bmm": one_op("matmul"),
     "aten.addmm": lower_add_product,
     "aten.baddbmm": lower_add_product,
