@@ -35,6 +35,19 @@ def test_erf_goes_one_element_at_a_time() -> None:
     assert codelets.unary_cycles("erf", F32, 12, 6) == 20 + 6 * (17 + 2 * 41)
 
 
+def test_powers_call_the_library() -> None:
+    # 12 elements: 2 a worker, 312 cycles each.
+    power = codelets.BINARY["pow"].of(F32)
+    assert codelets.binary_cycles(power, F32, 12, 6) == 11 + 6 * (29 + 2 * 312)
+
+
+def test_integers_are_compared_in_fours() -> None:
+    # 96 elements: 16 a worker, 4 times 22 cycles, or 26 where they may be equal.
+    less, at_most = (codelets.BINARY[kind].of(I32) for kind in ("less", "less_equal"))
+    assert codelets.binary_cycles(less, I32, 96, 6) == 11 + 6 * (29 + 4 * 22)
+    assert codelets.binary_cycles(at_most, I32, 96, 6) == 11 + 6 * (29 + 4 * 26)
+
+
 def test_rows_with_one_factor_each() -> None:
     # 12 rows: 2 a worker; 16 halves are 4 words of 2 cycles, 7 more a row.
     cycles = codelets.vector_outer_cycles(12, 16, F16, 6)
