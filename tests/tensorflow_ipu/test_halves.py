@@ -84,10 +84,9 @@ def test_gradients_pass_conversions_and_quotients(tape: bool, nanoo: bool) -> No
     assert float(on_device(gradient, nanoo)[0]) == 1.5
 
 
-def test_numbers_too_large_to_convert_are_the_largest() -> None:
-    result = on_device(lambda: tf.cast([1e9, -1e9, -np.inf, 2], tf.float16))
-    np.testing.assert_array_equal(result, [LARGEST, -LARGEST, -np.inf, 2])
-    assert float(on_device(lambda: tf.cast(100_000, tf.float16))) == LARGEST
+def test_numbers_too_large_to_convert_are_infinite() -> None:
+    result = on_device(lambda: tf.cast([1e9, -np.inf, 2], tf.float16))
+    np.testing.assert_array_equal(result, [np.inf, -np.inf, 2])
 
 
 def test_a_list_of_results_is_a_list() -> None:

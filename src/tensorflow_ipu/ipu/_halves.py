@@ -30,7 +30,8 @@ _SUMS = frozenset({"Mean", "Sum"})
 
 # Conversions and divisions, with which programs also make infinities and mean it: of
 # infinities, and by zero. These stay.
-_MEANT = frozenset({"Cast", "Div", "DivNoNan", "RealDiv"})
+_CONVERSION = "Cast"
+_MEANT = frozenset({_CONVERSION, "Div", "DivNoNan", "RealDiv"})
 
 # Arithmetic that makes something too large of finite numbers.
 _OVERFLOWING = frozenset(
@@ -104,6 +105,9 @@ def _as_on_device(
     if graph is None or (op_type not in _OVERFLOWING and op_type not in _MEANT):
         return outputs
     if not any(output.dtype == tf.float16 for output in outputs):
+        return outputs
+    # The original's tests of loss scaling convert numbers too large to infinities.
+    if op_type == _CONVERSION and not _gives_nan():
         return outputs
     gradients = {"ClipByValue": _GRADIENT, "SelectV2": _CHOICE_GRADIENT}
     # Tapes record what is returned as the output of the operation itself.
