@@ -41,7 +41,7 @@ def add_unary(
         codelet,
         mapping,
         tensor,
-        lambda n: unary_cycles(kind, dtype, n, workers),
+        lambda n: unary_cycles(kind, dtype, n, workers, is_in_place=True),
         num_edges=2,
     )
 
@@ -53,7 +53,7 @@ def add_binary(
     mapping: TileMapping,
     codelet_name: str = "BinaryOp1D",
 ) -> None:
-    """Add a binary pass over operands that lie together, or with a small one."""
+    """Add a binary pass in place, of operands that lie together or with a small one."""
     workers, dtype = builder.num_workers, tensor.dtype
     rate = BINARY[kind].of(dtype)
     is_vector = codelet_name == _VECTOR_INNER
@@ -64,7 +64,7 @@ def add_binary(
         codelet,
         mapping,
         tensor,
-        lambda n: binary_cycles(rate, dtype, n, workers),
+        lambda n: binary_cycles(rate, dtype, n, workers, is_in_place=True),
     )
 
 

@@ -30,6 +30,14 @@ def test_exp_of_halves_has_a_longer_prologue() -> None:
     assert codelets.unary_cycles("log", F16, 96, 6) == 20 + 6 * (17 + 4 * 4)
 
 
+def test_results_in_place_have_longer_prologues() -> None:
+    # 12 halves: 2 a worker, one word.
+    unary = codelets.unary_cycles("log", F16, 12, 6, is_in_place=True)
+    assert unary == 20 + 6 * (55 + 4)
+    binary = codelets.binary_cycles(ADD.of(F16), F16, 12, 6, is_in_place=True)
+    assert binary == 11 + 6 * (58 + 3)
+
+
 def test_erf_goes_one_element_at_a_time() -> None:
     # 12 elements: 2 a worker, 41 cycles each.
     assert codelets.unary_cycles("erf", F32, 12, 6) == 20 + 6 * (17 + 2 * 41)

@@ -108,16 +108,36 @@ FLOPS = {"fused_multiply_add": 2, "fused_divide_add": 2, "lerp": 3}
 """Floating-point operations per element where there is more than one."""
 
 
-def unary_cycles(kind: str, dtype: DType, num_elements: int, num_workers: int) -> int:
-    """UnaryOp1D: 11 + 9 for the supervisor, 17 (exp 33) before a worker's loop."""
+def unary_cycles(
+    kind: str,
+    dtype: DType,
+    num_elements: int,
+    num_workers: int,
+    is_in_place: bool = False,
+) -> int:
+    """UnaryOp1D: 11 + 9 for the supervisor, then a worker's prologue and its loop.
+
+    The prologue takes 17 (exp 33) worker cycles, in place 55.
+    """
     prologue = 33 if kind == "exp" else 17
+    prologue = 55 if is_in_place else prologue
     loop = UNARY[kind].of(dtype).worker_cycles(num_elements, num_workers)
     return 20 + num_workers * (prologue + loop)
 
 
-def binary_cycles(rate: Rate, dtype: DType, num_elements: int, num_workers: int) -> int:
-    """BinaryOp1D: 11 for the supervisor, 26 (half) or 29 before a worker's loop."""
+def binary_cycles(
+    rate: Rate,
+    dtype: DType,
+    num_elements: int,
+    num_workers: int,
+    is_in_place: bool = False,
+) -> int:
+    """BinaryOp1D: 11 for the supervisor, then a worker's prologue and its loop.
+
+    The prologue takes 26 (half) or 29 worker cycles, in place 58.
+    """
     prologue = 26 if dtype.num_bytes == 2 else 29
+    prologue = 58 if is_in_place else prologue
     loop = rate.worker_cycles(num_elements, num_workers)
     return 11 + num_workers * (prologue + loop)
 

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 from popple.graph import DType, Signature, TensorType
 from popple.plan.builder import PlanBuilder
-from popple.plan.codelets.elementwise import (
-    BINARY,
-    binary_cycles,
-    cast_cycles,
-    fill_cycles,
-)
+from popple.plan.codelets.elementwise import cast_cycles, fill_cycles
 from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
 from popple.plan.codelets.rates import multi_codelet, worker_codelet
+from popple.plan.codelets.update import PASSES, scaled_add_cycles
 from popple.plan.lookup import (
     INDEX_BYTES,
     Lookup,
@@ -184,8 +180,8 @@ def _add_sum(
     if is_cast:
         cycles = cast_cycles(lookup.dtype, DType.F32, size, workers)
         _add_pass(builder, "table/cast", "popops::Cast1D<float", lookup, used, cycles)
-    rate = BINARY["add"].of(DType.F32)
-    cycles = binary_cycles(rate, DType.F32, size, workers)
+    (_, table), *_ = PASSES["accumulate"]
+    cycles = scaled_add_cycles(table, DType.F32, size, workers)
     _add_pass(builder, "add", "popops::ScaledAdd", lookup, used, cycles)
     if is_cast:
         cycles = cast_cycles(DType.F32, lookup.dtype, size, workers)
