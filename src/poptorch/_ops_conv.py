@@ -127,6 +127,9 @@ class MultiConv:
         for name, values in wishes.items():
             for node, chosen in _paired(convolutions, values, name):
                 node.meta.setdefault(ATTRS, {})[name] = chosen
+        if self._plan_type is not MultiConvPlanType.Serial:
+            for node in convolutions:
+                node.meta.setdefault(ATTRS, {})["multi_conv"] = convolutions[0].name
 
 
 def _is_convolution(node: Node) -> bool:

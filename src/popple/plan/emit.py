@@ -9,9 +9,11 @@ all its steps, results are written by the last one, temporaries live as their pl
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, groupby
 
 from popple.graph import Graph, Op, Role
 from popple.plan.layout import Layout, source_chip
+from popple.plan.merge import merge_steps
 from popple.plan.opplan import (
     Compute,
     HostCopy,
@@ -23,6 +25,7 @@ from popple.plan.opplan import (
     Temporary,
     TileMapping,
 )
+from popple.plan.side_by_side import group_of
 from popple.program import (
     Category,
     ComputeSet,
@@ -61,6 +64,14 @@ class Emitter:
         self._placed: dict[tuple[int, int], VertexGroup] = {}
         self._shifted: dict[tuple[TileVector, int], TileVector] = {}
         self._written = _written_roots(graph)
+
+    def steps_of(self, ops: Iterable[Op]) -> list[Step]:
+        """The steps of ops in their order; those side by side share theirs."""
+        steps: list[Step] = []
+        for name, members in groupby(ops, group_of):
+            lists = [self.op_steps(op) for op in members]
+            steps += merge_steps(lists) if name else chain.from_iterable(lists)
+        return steps
 
     def op_steps(self, op: Op) -> list[Step]:
         """The steps of one op, none for a view."""

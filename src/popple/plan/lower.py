@@ -23,6 +23,7 @@ from popple.plan.lower_pipeline import lower_pipeline
 from popple.plan.lower_update import lower_update
 from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, PlanOptions, TileMapping
 from popple.plan.planner import Planner
+from popple.plan.side_by_side import place_side_by_side
 from popple.plan.streams import Streams, find_streams
 from popple.plan.structure import Structure
 from popple.program import Program
@@ -56,6 +57,7 @@ def plan_graph(
     _verify_chips(graph, target)
     options = options or PlanOptions()
     planner = Planner(_for_compute(target, options.io.num_tiles), options)
+    graph = place_side_by_side(graph, planner)
     layout = plan_layout(graph, planner, progress)
     emitter = Emitter(graph, layout, target)
     streams = find_streams(graph, layout)
@@ -110,12 +112,7 @@ def lower_in_turn(
         [emitter.stream_in(*item) for item in streams.all_in()],
         [emitter.stream_out(*item) for item in streams.all_out()],
     )
-    steps = [
-        step
-        for op in graph.ops
-        if op.phase is not Phase.UPDATE
-        for step in emitter.op_steps(op)
-    ]
+    steps = emitter.steps_of(op for op in graph.ops if op.phase is not Phase.UPDATE)
     update = lower_update(graph, emitter, streams)
     counts = (execution.device_iterations, execution.accumulation)
     return Structure(io.loops(counts, traffic, traffic.around(steps), update))

@@ -85,7 +85,7 @@ class _Stages:
         self, stage: int, ops: list[Op], emitter: Emitter, traffic: Traffic
     ) -> None:
         work = [op for op in ops if not _is_staged_copy(op)]
-        steps = [step for op in work for step in emitter.op_steps(op)]
+        steps = emitter.steps_of(work)
         around = [*traffic.before, *steps, *traffic.after]
         self.functions[f"stage{stage}"] = sequence(around, f"stage{stage}")
         if beside := [*traffic.arrivals, *traffic.departures]:

@@ -53,14 +53,18 @@ class Planner:
         """Note one use of an op that only the generic rule can price."""
         self._generic_ops[str(signature.attr("framework_op", signature.kind))] += 1
 
+    def request(self, signature: Signature, inputs: Inputs) -> PlanRequest:
+        """What a rule is asked about an op, its own wishes included."""
+        options = _options_for(signature, self.options)
+        return PlanRequest(signature, inputs, self.target, options)
+
     def plan(self, signature: Signature, inputs: Inputs) -> OpPlan:
         """The plan of an op whose inputs lie as given."""
         key = (signature, inputs)
         if (known := self._plans.get(key)) is not None:
             self.num_hits += 1
             return known
-        options = _options_for(signature, self.options)
-        request = PlanRequest(signature, inputs, self.target, options)
+        request = self.request(signature, inputs)
         plan = get_rule(signature.kind)(request)
         if len(plan.outputs) != len(signature.outputs):
             raise PlanError(

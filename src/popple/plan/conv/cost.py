@@ -55,6 +55,17 @@ class Costs:
         parts = self.exchange + self.compute + self.reduction + self.serial
         return parts + self.copies + self.fixed
 
+    @property
+    def by_cause(self) -> Ints:
+        """Cycles of each cause, one row for each."""
+        causes = (self.exchange, self.compute, self.reduction, self.serial)
+        return np.stack((*causes, self.copies, self.fixed))
+
+    def excess(self, reference: tuple[int, ...]) -> Ints:
+        """Cycles beyond those of the reference, cause by cause."""
+        limits = np.array(reference, dtype=np.int64)[:, np.newaxis]
+        return np.maximum(self.by_cause - limits, 0).sum(axis=0)
+
 
 def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     """Cycles and bytes of every candidate."""

@@ -32,6 +32,7 @@ from popple.plan.conv.vertices import (
 )
 from popple.plan.opplan import Move, OpPlan, PlanRequest, TileMapping
 from popple.program import VertexGroup
+from popple.target import Chip
 from popple.units import ceil_div
 
 
@@ -63,8 +64,10 @@ def plan_conv(
     request: PlanRequest, rule: str, problem: ConvProblem, roles: Roles
 ) -> OpPlan:
     """The best plan of a problem as steps on tiles."""
-    chip = request.target.chip
-    choice = find_choice(problem, chip, request.options.memory_proportion)
+    chip = _own_chip(request)
+    reference = request.signature.ints("reference_cycles")
+    memory = request.options.memory_proportion
+    choice = find_choice(problem, chip, memory, reference)
     emitter = _Emitter(request, problem, roles, choice.best)
     steps, temporaries = emitter.emit().finish()
     return OpPlan(
@@ -78,6 +81,16 @@ def plan_conv(
         runners_up=describe_runners_up(choice),
         is_memory_bound=choice.is_memory_bound,
     )
+
+
+def _own_tiles(request: PlanRequest) -> tuple[int, int]:
+    """First tile and number of tiles that the plan may use, by default all."""
+    tiles = request.signature.ints("tiles")
+    return (tiles[0], tiles[1]) if tiles else (0, request.num_tiles)
+
+
+def _own_chip(request: PlanRequest) -> Chip:
+    return replace(request.target.chip, num_tiles=_own_tiles(request)[1])
 
 
 class _Emitter:
@@ -95,8 +108,11 @@ class _Emitter:
         self.roles = _as_searched(roles, solution)
         self.solution = solution
         self.setting = solution.setting
-        self.chip = solution.setting.chip
-        self.occupancy: Occupancy = find_occupancy(solution)
+        self.chip = request.target.chip
+        self.first_tile = _own_tiles(request)[0]
+        self.occupancy: Occupancy = find_occupancy(
+            solution, self.chip.num_tiles, self.first_tile
+        )
 
     def emit(self) -> Draft:
         """All steps of the plan."""
@@ -117,7 +133,7 @@ class _Emitter:
         axis, group = self.roles.out_axis, method.out_group
         group = min(group, result.shape[axis])
         vector = self.occupancy.spread(result.num_bytes, group * result.dtype.num_bytes)
-        splits = f"out {short_splits(self.solution)}"
+        splits = f"out {self._splits()}"
         return TileMapping(vector, render_layout(result.shape, axis, group, splits))
 
     def wishes(self) -> tuple[TileMapping | None, ...]:
@@ -136,8 +152,12 @@ class _Emitter:
         group = self._in_group(operand)
         shape, size = operand.type.shape, operand.type.dtype.num_bytes
         vector = self.occupancy.spread(operand.type.num_bytes, group * size)
-        splits = f"{name} {short_splits(self.solution)}"
+        splits = f"{name} {self._splits()}"
         return TileMapping(vector, render_layout(shape, operand.axis, group, splits))
+
+    def _splits(self) -> str:
+        splits = short_splits(self.solution)
+        return f"{splits} from tile {self.first_tile}" if self.first_tile else splits
 
     def _in_group(self, operand: Operand) -> int:
         return min(self.setting.method.in_group, operand.type.shape[operand.axis])

@@ -16,12 +16,16 @@ from popple.units import ceil_div
 
 @dataclass(frozen=True)
 class Occupancy:
-    """`num_full` of `num_used` tiles have a full share, the rest `rest` of one."""
+    """`num_full` of `num_used` tiles have a full share, the rest `rest` of one.
+
+    The tiles used begin at `first_tile` of the chip's `num_tiles`.
+    """
 
     num_tiles: int
     num_used: int
     num_full: int
     rest: float
+    first_tile: int = 0
 
     @staticmethod
     def even(num_tiles: int) -> Occupancy:
@@ -32,20 +36,26 @@ class Occupancy:
         """`value` for a full share, in proportion for less."""
         less = math.ceil(value * self.rest)
         runs = [(self.num_full, value), (self.num_used - self.num_full, less)]
-        return TileVector.of([*runs, (self.num_tiles - self.num_used, 0)])
+        return self._on_chip(TileVector.of(runs))
 
     def spread(self, total: int, grain: int = 1) -> TileVector:
         """`total` dealt evenly over the tiles used."""
-        return TileVector.spread(total, self.num_used, self.num_tiles, grain)
+        spread = TileVector.spread(total, self.num_used, self.num_used, grain)
+        return self._on_chip(spread)
 
     @property
     def ones(self) -> TileVector:
         """1 on every tile used."""
-        return TileVector.of([(self.num_used, 1), (self.num_tiles - self.num_used, 0)])
+        return self._on_chip(TileVector.of([(self.num_used, 1)]))
+
+    def _on_chip(self, vector: TileVector) -> TileVector:
+        return vector.shifted(self.first_tile, self.num_tiles)
 
 
-def find_occupancy(solution: Solution) -> Occupancy:
-    """How full the solution's tiles are."""
+def find_occupancy(
+    solution: Solution, num_tiles: int, first_tile: int = 0
+) -> Occupancy:
+    """How full the solution's tiles are, on a chip of `num_tiles`."""
     axes = _axes(solution)
     num_used = int(solution.split.num_used[0])
     num_full = min(num_used, math.prod(size // share for size, share in axes))
@@ -53,8 +63,8 @@ def find_occupancy(solution: Solution) -> Occupancy:
     left = math.prod(size for size, _ in axes) - num_full * fullest
     num_rest = num_used - num_full
     rest = left / (num_rest * fullest) if num_rest else 1.0
-    num_tiles = solution.setting.chip.num_tiles
-    return Occupancy(num_tiles, num_used, num_full, min(1.0, max(0.0, rest)))
+    rest = min(1.0, max(0.0, rest))
+    return Occupancy(num_tiles, num_used, num_full, rest, first_tile)
 
 
 def _axes(solution: Solution) -> list[tuple[int, int]]:

@@ -50,6 +50,15 @@ class Solution:
         """Temporary bytes on the fullest tile."""
         return int(self.costs.memory_bytes[0])
 
+    @property
+    def cycles_by_cause(self) -> tuple[int, ...]:
+        """Estimated cycles, cause by cause."""
+        return tuple(int(cycles) for cycles in self.costs.by_cause[:, 0])
+
+    def excess(self, reference: tuple[int, ...]) -> int:
+        """Cycles beyond those of a reference, none without one."""
+        return int(self.costs.excess(reference)[0]) if reference else 0
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -78,12 +87,16 @@ class _Evaluation:
         fits = self.costs.memory_bytes <= limit_bytes
         return float(self.costs.total[fits].min()) if fits.any() else math.inf
 
-    def find_best(self, limit_bytes: float) -> list[Solution]:
-        """The best few candidates within the limit."""
+    def find_best(
+        self, limit_bytes: float, reference: tuple[int, ...] = ()
+    ) -> list[Solution]:
+        """The best few candidates within the limit, least excess first."""
         fits = np.flatnonzero(self.costs.memory_bytes <= limit_bytes)
         if not len(fits):
             return []
-        order = np.argsort(self.costs.total[fits], kind="stable")[:_KEPT_EACH]
+        cycles = self.costs.total[fits]
+        excess = self.costs.excess(reference)[fits] if reference else 0 * cycles
+        order = np.lexsort((cycles, excess))[:_KEPT_EACH]
         return [
             Solution(self.setting, self.candidates.take(only), self.costs.take(only))
             for only in np.split(fits[order], len(order))
@@ -91,8 +104,17 @@ class _Evaluation:
 
 
 @lru_cache(maxsize=4096)
-def find_choice(problem: ConvProblem, chip: Chip, memory_proportion: float) -> Choice:
-    """The best plan for the problem, with its alternatives."""
+def find_choice(
+    problem: ConvProblem,
+    chip: Chip,
+    memory_proportion: float,
+    reference: tuple[int, ...] = (),
+) -> Choice:
+    """The best plan for the problem, with its alternatives.
+
+    With the cycles of a reference, cause by cause, the best is the one that exceeds
+    them least: it runs beside the reference, phase by phase.
+    """
     limit_bytes = memory_proportion * chip.tile_memory_bytes
     evaluations = _evaluate_parallel(problem, chip, limit_bytes)
     wished = min(e.least_cycles(math.inf) for e in evaluations)
@@ -100,7 +122,7 @@ def find_choice(problem: ConvProblem, chip: Chip, memory_proportion: float) -> C
     if fitting > wished:
         evaluations += _evaluate_serial(evaluations, limit_bytes, fitting)
     limit_bytes = _relax(evaluations, limit_bytes, chip)
-    ranked = _rank(evaluations, limit_bytes)
+    ranked = _rank(evaluations, limit_bytes, reference)
     return Choice(ranked[0], _distinct(ranked), int(wished))
 
 
@@ -191,9 +213,13 @@ def _relax(evaluations: list[_Evaluation], limit_bytes: float, chip: Chip) -> fl
     return limit_bytes
 
 
-def _rank(evaluations: list[_Evaluation], limit_bytes: float) -> list[Solution]:
-    solutions = [s for e in evaluations for s in e.find_best(limit_bytes)]
-    return sorted(solutions, key=lambda s: (s.cycles, s.memory_bytes))
+def _rank(
+    evaluations: list[_Evaluation], limit_bytes: float, reference: tuple[int, ...]
+) -> list[Solution]:
+    solutions = [s for e in evaluations for s in e.find_best(limit_bytes, reference)]
+    return sorted(
+        solutions, key=lambda s: (s.excess(reference), s.cycles, s.memory_bytes)
+    )
 
 
 def _distinct(ranked: list[Solution]) -> tuple[Solution, ...]:

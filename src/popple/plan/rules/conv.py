@@ -7,6 +7,7 @@ as kernel, the batch being the channels that are summed over.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -45,8 +46,36 @@ class _Window:
 def plan_conv_forward(request: PlanRequest) -> OpPlan:
     """Field [B,C,...] by kernel [O,C/groups,...]."""
     field, kernel, result = _operands(request)
+    last = len(result.shape) - 1
+    roles = Roles(Operand(0, field, 1), Operand(1, kernel, 1), result, 1, last)
+    return plan_conv(request, "conv", _forward_problem(request), roles)
+
+
+def plan_input_grad(request: PlanRequest) -> OpPlan:
+    """Output gradient [B,O,...] by kernel [O,C/groups,...] gives [B,C,...]."""
+    gradient, kernel, result = _operands(request)
+    last = len(result.shape) - 1
+    roles = Roles(Operand(0, gradient, 1), Operand(1, kernel, 0), result, 1, last)
+    return plan_conv(request, "conv_input_grad", _input_grad_problem(request), roles)
+
+
+def plan_weight_grad(request: PlanRequest) -> OpPlan:
+    """Output gradient [B,O,...] and field [B,C,...] give [O,C/groups,...]."""
+    gradient, field, result = _operands(request)
+    axis = _summed_axis(field)
+    roles = Roles(Operand(1, field, axis), Operand(0, gradient, axis), result, 0, 1)
+    return plan_conv(request, "conv_weight_grad", _weight_grad_problem(request), roles)
+
+
+def find_problem(request: PlanRequest) -> ConvProblem:
+    """The convolution that an op of this family is."""
+    return _PROBLEMS[request.signature.kind](request)
+
+
+def _forward_problem(request: PlanRequest) -> ConvProblem:
+    field, kernel, _ = _operands(request)
     window = _read_window(request.signature, len(field.shape) - 2)
-    problem = ConvProblem(
+    return ConvProblem(
         batch=field.shape[0],
         groups=window.groups,
         field=field.shape[2:],
@@ -59,16 +88,12 @@ def plan_conv_forward(request: PlanRequest) -> OpPlan:
         dilation=window.dilation,
         **_precision(request),
     )
-    last = len(result.shape) - 1
-    roles = Roles(Operand(0, field, 1), Operand(1, kernel, 1), result, 1, last)
-    return plan_conv(request, "conv", problem, roles)
 
 
-def plan_input_grad(request: PlanRequest) -> OpPlan:
-    """Output gradient [B,O,...] by kernel [O,C/groups,...] gives [B,C,...]."""
+def _input_grad_problem(request: PlanRequest) -> ConvProblem:
     gradient, kernel, result = _operands(request)
     window = _read_window(request.signature, len(gradient.shape) - 2)
-    problem = ConvProblem(
+    return ConvProblem(
         batch=gradient.shape[0],
         groups=window.groups,
         field=gradient.shape[2:],
@@ -82,16 +107,12 @@ def plan_input_grad(request: PlanRequest) -> OpPlan:
         upsampling=window.stride,
         **_precision(request),
     )
-    last = len(result.shape) - 1
-    roles = Roles(Operand(0, gradient, 1), Operand(1, kernel, 0), result, 1, last)
-    return plan_conv(request, "conv_input_grad", problem, roles)
 
 
-def plan_weight_grad(request: PlanRequest) -> OpPlan:
-    """Output gradient [B,O,...] and field [B,C,...] give [O,C/groups,...]."""
+def _weight_grad_problem(request: PlanRequest) -> ConvProblem:
     gradient, field, result = _operands(request)
     window = _read_window(request.signature, len(field.shape) - 2)
-    problem = ConvProblem(
+    return ConvProblem(
         batch=field.shape[1] // window.groups,
         groups=window.groups,
         field=field.shape[2:],
@@ -105,9 +126,6 @@ def plan_weight_grad(request: PlanRequest) -> OpPlan:
         purpose=Purpose.WEIGHT_GRAD,
         **_precision(request),
     )
-    axis = _summed_axis(field)
-    roles = Roles(Operand(1, field, axis), Operand(0, gradient, axis), result, 0, 1)
-    return plan_conv(request, "conv_weight_grad", problem, roles)
 
 
 def _operands(request: PlanRequest) -> tuple[TensorType, TensorType, TensorType]:
@@ -210,6 +228,11 @@ def _precision(request: PlanRequest) -> _Precision:
     }
 
 
+_PROBLEMS: dict[str, Callable[[PlanRequest], ConvProblem]] = {
+    "conv": _forward_problem,
+    "conv_input_grad": _input_grad_problem,
+    "conv_weight_grad": _weight_grad_problem,
+}
 RULES: dict[str, Rule] = {
     "conv": plan_conv_forward,
     "conv_input_grad": plan_input_grad,

@@ -1,0 +1,98 @@
+"""Sharing: the tiles of a chip dealt to convolutions that run side by side.
+
+As in graphcore/poplibs lib/poplin/ConvPlan.cpp (getParallelMultiPlan): the largest one
+gets as few tiles as keep it near its best, smaller ones as few as let no phase of
+theirs take longer than its, the second largest what is left. In: problems with the
+memory they may take. Out: a `Share` of the tiles for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from popple.plan.conv.problem import ConvProblem
+from popple.plan.conv.search import Solution, find_choice
+from popple.target import Chip
+
+# Tiles kept for each of the others, and how much longer the largest may take for each.
+RESERVED_TILES = 50
+CYCLE_BACK_OFF = 0.1
+
+# Shares are multiples of it, to search less.
+_GRAIN_TILES = 8
+
+Reference = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Share:
+    """`num_tiles` tiles from `first_tile` on, and the cycles not to exceed on them."""
+
+    first_tile: int
+    num_tiles: int
+    reference: Reference = ()
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A problem that wants tiles, and the memory its plan may take."""
+
+    problem: ConvProblem
+    memory_proportion: float
+
+    def plan_on(
+        self, chip: Chip, num_tiles: int, reference: Reference = ()
+    ) -> Solution:
+        """The best plan on so many tiles."""
+        part = replace(chip, num_tiles=num_tiles)
+        memory = self.memory_proportion
+        return find_choice(self.problem, part, memory, reference).best
+
+
+def share_tiles(rivals: Sequence[Rival], chip: Chip) -> list[Share]:
+    """Tiles for each rival, in their order."""
+    order = sorted(range(len(rivals)), key=lambda i: rivals[i].problem.num_macs)
+    *smaller, largest = order
+    reserved = min(RESERVED_TILES, max(1, chip.num_tiles // len(order)))
+    shares = {largest: _share_of_largest(rivals[largest], chip, reserved, len(smaller))}
+    first = shares[largest].num_tiles
+    reference = rivals[largest].plan_on(chip, first).cycles_by_cause
+    for number, index in enumerate(smaller):
+        waiting = len(smaller) - 1 - number
+        most = chip.num_tiles - first - reserved * waiting
+        count = _fewest(rivals[index], chip, most, reference) if waiting else most
+        shares[index] = Share(first, count, reference)
+        first += count
+        plan = rivals[index].plan_on(chip, count, reference)
+        reference = tuple(map(max, reference, plan.cycles_by_cause))
+    return [shares[index] for index in range(len(rivals))]
+
+
+def _share_of_largest(rival: Rival, chip: Chip, reserved: int, others: int) -> Share:
+    """As few tiles as do not make it much slower than all that are not reserved."""
+    most = chip.num_tiles - reserved * others
+    limit = rival.plan_on(chip, most).cycles * (1 + others * CYCLE_BACK_OFF)
+    return Share(0, _bisect(most, lambda n: rival.plan_on(chip, n).cycles <= limit))
+
+
+def _fewest(rival: Rival, chip: Chip, most: int, reference: Reference) -> int:
+    """As few tiles as do not exceed the reference more than with all of them."""
+    least = rival.plan_on(chip, most, reference).excess(reference)
+
+    def suffices(num_tiles: int) -> bool:
+        return rival.plan_on(chip, num_tiles, reference).excess(reference) <= least
+
+    return _bisect(most, suffices)
+
+
+def _bisect(most: int, suffices: Callable[[int], bool]) -> int:
+    """The least number of grains that suffices, if more always do; `most` does."""
+    low, high = 1, -(-most // _GRAIN_TILES)
+    while low < high:
+        middle = (low + high) // 2
+        if suffices(min(most, middle * _GRAIN_TILES)):
+            high = middle
+        else:
+            low = middle + 1
+    return min(most, high * _GRAIN_TILES)
