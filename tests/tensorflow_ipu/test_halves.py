@@ -11,6 +11,8 @@ tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
 
+from popple.pipeline import modelled  # noqa: E402
+
 pytestmark = pytest.mark.usefixtures("own_pod")
 
 LARGEST = 65504.0
@@ -99,3 +101,65 @@ def test_a_list_of_results_is_a_list() -> None:
 
     on_device(net)
     assert set(kinds) == {list}
+
+
+def updated(optimizer: Any, value: float, gradient: float) -> Any:
+    """What a step on the device makes of a value."""
+    variable = tf.Variable(half(value))
+    optimizer._create_all_weights([variable])
+
+    def step() -> None:
+        optimizer.apply_gradients([(half(gradient), variable)])
+
+    on_device(step)
+    states = [state.numpy() for state in optimizer.variables()]
+    assert np.isfinite(np.concatenate([np.ravel(state) for state in states])).all()
+    return variable.numpy()
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"momentum": 0.5}, {"momentum": 0.5, "nesterov": True}]
+)
+def test_updates_are_cut_off(settings: dict[str, Any]) -> None:
+    optimizer = tf.keras.optimizers.legacy.SGD(1.0, **settings)
+    assert updated(optimizer, 65000, -600) == LARGEST
+
+
+def test_moments_are_cut_off() -> None:
+    # 300 times 300 is the largest number, of which 0.001 is the second moment, 65.5;
+    # the first one is 0.1 * 300. The rate is 0.01 * sqrt(0.001) / 0.1.
+    found = updated(tf.keras.optimizers.legacy.Adam(0.01), 1, 300)
+    np.testing.assert_allclose(found, 1 - 0.00316 * 30 / 8.09, rtol=1e-3)
+
+
+def test_updates_of_old_optimisers_are_cut_off_and_come_back() -> None:
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        variable = tf.compat.v1.get_variable(
+            "v", initializer=half(65000, 1), use_resource=True
+        )
+        gradients = [(half(-600, 2), variable)]
+        optimizer = tf.compat.v1.train.MomentumOptimizer(1.0, 0.5)
+
+        def program() -> Any:
+            return optimizer.apply_gradients(gradients)
+
+        with tf.device("/device:IPU:0"):
+            train = ipu.ipu_compiler.compile(program)
+        session.run(tf.compat.v1.global_variables_initializer())
+        session.run(train)
+        np.testing.assert_array_equal(session.run(variable), [LARGEST, -1])
+
+
+def test_updates_step_by_step_cost_what_one_costs() -> None:
+    variable = tf.Variable(half(1, 2))
+    optimizer = tf.keras.optimizers.legacy.Adam(0.01)
+    optimizer._create_all_weights([variable])
+    strategy = ipu.ipu_strategy.IPUStrategy()
+
+    @tf.function
+    def step(x: Any) -> None:
+        optimizer.apply_gradients([(tf.sin(x), variable)])
+
+    strategy.run(step, [half(1, 2)])
+    kinds = [op.kind for op in modelled(strategy).graph.ops if "Assign" not in op.name]
+    assert kinds == ["sin", "adam_update"]

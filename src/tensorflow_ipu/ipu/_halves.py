@@ -19,7 +19,7 @@ from tensorflow.python.eager import context, record
 
 from . import _device
 
-__all__ = ["saturating"]
+__all__ = ["free_of_cost", "is_saturating", "saturating"]
 
 _LARGEST = tf.float16.max
 _GRADIENT = "PoppleHalfSaturation"
@@ -76,7 +76,7 @@ _OVERFLOWING = frozenset(
 def saturating() -> Iterator[None]:
     """Operations made inside have half precision as the device is configured to."""
     current: Any = context.context()
-    if _as_on_device in current.op_callbacks:
+    if is_saturating():
         yield
         return
     current.add_op_callback(_as_on_device)
@@ -84,6 +84,19 @@ def saturating() -> Iterator[None]:
         yield
     finally:
         current.remove_op_callback(_as_on_device)
+
+
+def is_saturating() -> bool:
+    """Whether operations made now have half precision as the device does."""
+    return _as_on_device in context.context().op_callbacks
+
+
+@contextlib.contextmanager
+def free_of_cost() -> Iterator[None]:
+    """Operations made inside are none for the cost model."""
+    graph: Any = tf.compat.v1.get_default_graph()
+    with graph._attr_scope(_MARKS):
+        yield
 
 
 def _gives_nan() -> bool:

@@ -64,6 +64,7 @@ def apply() -> None:
     _scale_losses_in_ipu_strategies()
     _open_sessions_in_xla_tests()
     _bring_estimators_back()
+    _update_half_precision_step_by_step()
 
 
 def _leave_jit_compile_to_the_ipu() -> None:
@@ -254,3 +255,11 @@ def _bring_estimators_back() -> None:
     for owner in (tf, tf.compat.v1):
         names: dict[str, Any] = vars(owner)
         names.setdefault("estimator", lazy_loader.LazyLoader("estimator", names, home))
+
+
+def _update_half_precision_step_by_step() -> None:
+    # Operators that update variables in one go make infinities of what the device
+    # takes for the largest number. In programs for it, they are arithmetic.
+    from . import _half_updates
+
+    _half_updates.patch()

@@ -20,10 +20,15 @@ class FakeOp:
     name: str
     sources: tuple[FakeOp, ...] = ()
     control_inputs: tuple[FakeOp, ...] = ()
+    type: str = "Sin"
     inputs: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
         self.inputs = [SimpleNamespace(op=source) for source in self.sources]
+
+    def get_attr(self, name: str) -> bool:
+        """Every op is marked with every attribute."""
+        return True
 
 
 def names(ops: list[Any]) -> str:
@@ -66,3 +71,11 @@ def test_what_nobody_needs_is_left_out() -> None:
     d = FakeOp("d", control_inputs=(b,))
     assert names(needed_ops([a, b, c, d], [c])) == "ac"
     assert names(needed_ops([a, b, c, d], [d])) == "bd"
+
+
+def test_what_only_imitates_the_machine_is_left_out() -> None:
+    update, computed = FakeOp("u"), FakeOp("c")
+    imitation = FakeOp("i", (computed,), (update,), type="AssignVariableOp")
+    after = FakeOp("a", (), (imitation,))
+    ops = [update, computed, imitation, after]
+    assert names(needed_ops(ops, [after])) == "ua"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from popple.capture.tensorflow.framework import Operation
+from popple.capture.tensorflow.framework import Operation, find_attr
+from popple.capture.tensorflow.tags import HALF
 
 Key = Callable[[Operation], Hashable]
 """What ops of one unit have in common; None for an op that is a unit by itself."""
@@ -42,8 +43,15 @@ def needed_ops(ops: Iterable[Operation], roots: Iterable[Operation]) -> list[Ope
         op = waiting.pop()
         if op in inside and op not in found:
             found.add(op)
-            waiting += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-    return [op for op in listed if op in found]
+            waiting += op.control_inputs
+            if not _is_imitation(op):
+                waiting += [tensor.op for tensor in op.inputs]
+    return [op for op in listed if op in found and not _is_imitation(op)]
+
+
+def _is_imitation(op: Operation) -> bool:
+    """Whether an op writes what another wrote before, in the machine's precision."""
+    return op.type == "AssignVariableOp" and bool(find_attr(op, HALF))
 
 
 def units_in_order(
