@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from popple.plan.opplan import Loop, OpPlan
+from popple.plan.opplan import Loop, OpPlan, Temporary
 from tests.plan.machines import plan
 from tests.plan.signatures import f16, make
 
@@ -31,8 +31,12 @@ def gradient(cell: str, time: int, size: int = 64) -> OpPlan:
     return plan(make("recurrent_grad", [*before, *own], own, **attrs))
 
 
+def loops_of(found: OpPlan) -> list[Loop]:
+    return [step for step in found.steps if isinstance(step, Loop)]
+
+
 def loop_of(found: OpPlan) -> Loop:
-    (loop,) = [step for step in found.steps if isinstance(step, Loop)]
+    (loop,) = loops_of(found)
     return loop
 
 
@@ -48,9 +52,16 @@ def test_a_step_is_planned_once_for_all_of_them(cell: str) -> None:
 def test_every_step_multiplies_as_the_cell_does(cell: str) -> None:
     names = [getattr(step, "name", "") for step in loop_of(layer(cell, 3)).steps]
     assert names.count("product/partials") == PRODUCTS[cell]
-    names = [getattr(step, "name", "") for step in loop_of(gradient(cell, 3)).steps]
-    for product in ("back", "update"):
+    back, update = loops_of(gradient(cell, 3))
+    for loop, product in ((back, "back"), (update, "update")):
+        names = [getattr(step, "name", "") for step in loop.steps]
         assert names.count(f"{product}/partials") == PRODUCTS[cell]
+
+
+def test_gates_of_many_steps_are_used_up_at_once() -> None:
+    # 96 x 256 turned weights take less than 8 x 256 gradients of 13 steps.
+    assert len(loops_of(gradient("lstm", 11))) == 2
+    assert len(loops_of(gradient("lstm", 13))) == 1
 
 
 def test_products_have_the_flops_of_the_weights() -> None:
@@ -71,3 +82,14 @@ def test_results_are_whole(cell: str) -> None:
     made = gradient(cell, 5).outputs
     assert made[0].bytes_by_tile.total == 5 * 8 * 32 * 2
     assert made[-1].bytes_by_tile.total == UNITS[cell] * 64 * 2
+
+
+def test_weights_are_not_copied_in_the_loop() -> None:
+    # 2.4 MB of weights: what a step holds besides is far less.
+    found = layer("lstm", 3, size=512)
+    (held,) = [t for t in found.temporaries if t.name == "steps" and _is_plain(t)]
+    assert held.bytes_by_tile.total < 4 * 512 * (32 + 512) * 2
+
+
+def _is_plain(temporary: Temporary) -> bool:
+    return not temporary.is_interleaved

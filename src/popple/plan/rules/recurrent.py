@@ -7,19 +7,27 @@ of them lie alike on all tiles, so that only operands and results of products mo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from popple.graph import DType, Signature, TensorType
 from popple.plan.broadcast import add_binary, add_unary
 from popple.plan.builder import PlanBuilder
 from popple.plan.mapping import mapping_like, rescaled
-from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
+from popple.plan.opplan import (
+    Move,
+    OpPlan,
+    PlanRequest,
+    PlanStep,
+    Rule,
+    TileMapping,
+)
 from popple.plan.rules.matmul import plan_matmul
 from popple.program import TileVector
 
 STATE_GRAIN_ELEMENTS = 16
 """Neighbours of a state that stay on one tile: outputs of the widest product vertex."""
 
+_WEIGHTS_ONLY = (1,)  # the right operand of a product
 _BINARY = ("add", "sub", "mul")
 
 
@@ -91,26 +99,35 @@ def plan_recurrent(request: PlanRequest) -> OpPlan:
 
 
 def plan_recurrent_grad(request: PlanRequest) -> OpPlan:
-    """Back through time: gradients of the gates, products with the weights turned."""
+    """Back through time: gradients of gates, input and state, then of the weights.
+
+    Weights turned and gradients of all gates need not be there together: those of the
+    weights have a loop of their own unless the gates of all steps take more memory.
+    """
     builder = PlanBuilder(request, "recurrent_grad")
     num_states = request.signature.ints("num_states")[0]
     layer = _Layer.of(request, first=2 + num_states)
-    turned = layer.turned_wish()
-    builder.rearrange(
-        "turned weights",
-        layer.weights_type,
-        layer.weights_wish(),
-        turned,
-        in_order=False,
-    )
-    held_from = builder.position - 1
-    body = PlanBuilder(request, builder.rule)
-    gradient = _add_backward(body, layer, turned)
-    builder.repeat("steps", layer.time, body)
-    builder.hold("turned weights", turned.bytes_by_tile, held_from)
+    turned, source = layer.turned_wish(), layer.weights_wish()
+    kind = layer.weights_type
+    builder.rearrange("turned weights", kind, source, turned, in_order=False)
+    back, update = (PlanBuilder(request, builder.rule) for _ in range(2))
+    _add_backward(back, layer)
+    gradients = layer.gate_gradients()
+    is_at_once = kind.num_bytes <= gradients.total
+    if not is_at_once:
+        back.local_copy(
+            "keep", layer.units(layer.num_units)[1].bytes_by_tile, layer.dtype
+        )
+    target = _add_updates(back if is_at_once else update, layer)
+    first = builder.position
+    builder.repeat("steps", layer.time, back)
+    builder.hold("turned weights", turned.bytes_by_tile, first - 1)
+    if not is_at_once:
+        builder.repeat("updates", layer.time, update)
+        builder.hold("gradients of gates", gradients, first)
     builder.note("steps", layer.time)
     states = [layer.state_like(t) for t in layer.types[: 1 + num_states]]
-    weights = [mapping_like(gradient, t) for t in layer.types[1 + num_states :]]
+    weights = [mapping_like(target, t) for t in layer.types[1 + num_states :]]
     return builder.finish([*states, *weights])
 
 
@@ -169,6 +186,15 @@ class _Layer:
         batch, _, size = self.sizes
         tensor = TensorType(self.dtype, (count, batch, size))
         return tensor, TileMapping(self.state_bytes.scaled(count), "states")
+
+    @property
+    def num_units(self) -> int:
+        """Units that the products of a step make."""
+        return sum(product.num_units for product in self.cell.products)
+
+    def gate_gradients(self) -> TileVector:
+        """Gradients of the gates of all steps."""
+        return self.state_bytes.scaled(self.num_units * self.time)
 
     def state_like(self, tensor: TensorType) -> TileMapping:
         """States of several steps, or the input of all, over the tiles of states."""
@@ -290,10 +316,36 @@ def _add_units(body: PlanBuilder, layer: _Layer, product: _Product) -> None:
     free = layer.plan_product(product, _forward_shape, (None, None))
     operand = layer.operand(layer.width(product))
     plan = layer.plan_product(product, _forward_shape, (operand, free.inputs[1]))
-    made = body.embed("product", plan)
+    made = body.embed("product", _with_weights_in_place(plan))
     tensor, target = layer.units(product.num_units)
     body.rearrange("units", tensor, made, target, in_order=False)
     body.hold("units", target.bytes_by_tile, body.position - 1)
+
+
+def _with_weights_in_place(plan: OpPlan) -> OpPlan:
+    """The plan of a product whose weights stay: only what others send takes memory."""
+    moves = {
+        step.name.removeprefix("exchange "): step
+        for step in plan.steps
+        if isinstance(step, Move) and step.reads == _WEIGHTS_ONLY
+    }
+    temporaries = [
+        replace(t, bytes_by_tile=moves[t.name].received_by_tile)
+        if t.name in moves
+        else t
+        for t in plan.temporaries
+    ]
+    steps = [_sent_once(s) if s in moves.values() else s for s in plan.steps]
+    return replace(plan, steps=tuple(steps), temporaries=tuple(temporaries))
+
+
+def _sent_once(step: PlanStep) -> PlanStep:
+    """No more is sent than is received: the rest is where it is used."""
+    if not isinstance(step, Move):
+        return step
+    received = step.received_by_tile
+    is_more = step.sent_by_tile.total > received.total
+    return replace(step, sent_by_tile=received) if is_more else step
 
 
 def _add_passes(
@@ -305,23 +357,21 @@ def _add_passes(
         add(body, kind, tensor, mapping)
 
 
-def _add_backward(body: PlanBuilder, layer: _Layer, turned: TileMapping) -> TileMapping:
-    """One step back; gives where the largest gradient of weights lies."""
+def _add_backward(body: PlanBuilder, layer: _Layer) -> None:
+    """One step back: gradients of gates, then of what they were made of."""
     kept = layer.request.signature.inputs[layer.first - 1]
     _, saved = layer.units(1 + kept.shape[-1] // layer.sizes[2])
     body.local_copy("slices", saved.bytes_by_tile, layer.dtype)
     body.hold("slices", saved.bytes_by_tile, body.position - 1)
     _add_passes(body, layer, layer.cell.backward)
-    made: list[TileMapping] = []
     for product in layer.cell.products:
         _, gates = layer.units(product.num_units)
         body.hold("gradients of units", gates.bytes_by_tile, body.position - 1)
         free = layer.plan_product(product, _backward_shape, (None, None))
         inputs = gates, free.inputs[1]
-        back = body.embed("back", layer.plan_product(product, _backward_shape, inputs))
+        plan = layer.plan_product(product, _backward_shape, inputs)
+        back = body.embed("back", _with_weights_in_place(plan))
         _store_gradient(body, layer, product, back)
-        made.append(_add_update(body, layer, product))
-    return max(made, key=lambda mapping: mapping.bytes_by_tile.total)
 
 
 def _store_gradient(
@@ -332,6 +382,12 @@ def _store_gradient(
     tensor = TensorType(layer.dtype, (batch, layer.width(product)))
     target = layer.state_like(tensor)
     body.rearrange("operand gradient", tensor, back, target, in_order=False)
+
+
+def _add_updates(body: PlanBuilder, layer: _Layer) -> TileMapping:
+    """A step's share of all weights; gives where the largest gradient lies."""
+    made = [_add_update(body, layer, product) for product in layer.cell.products]
+    return max(made, key=lambda mapping: mapping.bytes_by_tile.total)
 
 
 def _add_update(body: PlanBuilder, layer: _Layer, product: _Product) -> TileMapping:
