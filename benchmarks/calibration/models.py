@@ -27,6 +27,9 @@ from benchmarks.calibration.swin import SwinTiny
 
 THROUGHPUT = "throughput"
 _IMAGE = 224
+# Of graphcore/PopRT: benchmarks/bert and examples/bert.
+_MEMORY_PROPORTIONS = {"Base": 0.4, "Large": 0.15}
+_IO_TILES = 32
 
 
 def model_rows(facts: Path) -> Iterator[Rows]:
@@ -112,12 +115,15 @@ def bert_inference(row: Published) -> float:
 
 @dataclass(frozen=True)
 class SquadBert:
-    """BERT that finds answers in texts, for one batch."""
+    """BERT that finds answers in texts, for one batch, and how it is compiled."""
 
     shape: Shape
     form: Form
     batch: int
     dtype: torch.dtype
+    partials: torch.dtype = torch.float16
+    memory_proportion: float = 0.6
+    num_io_tiles: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,8 @@ def _bert_of(row: Published) -> SquadBert:
     """The BERT of a row.
 
     Rows that name a file, such as `bert_fp16`, are of graphcore/PopRT examples/bert,
-    where norms and GELU are not converted to half numbers.
+    where norms and GELU are not converted to half numbers, tiles are for I/O and the
+    commands ask for half partials in half precision alone; others, of benchmarks/bert.
     """
     if "unpack" in row.config:
         raise NotExpressed("packs are taken apart and made again around attention")
@@ -145,7 +152,12 @@ def _bert_of(row: Published) -> SquadBert:
         has_float_norms=is_file,
     )
     dtype = torch.float32 if "fp32" in config else torch.float16
-    return SquadBert(shape_of(found[1], int(found[2])), form, _batch_of(row), dtype)
+    shape, batch = shape_of(found[1], int(found[2])), _batch_of(row)
+    if not is_file:
+        proportion = _MEMORY_PROPORTIONS[found[1]]
+        return SquadBert(shape, form, batch, dtype, memory_proportion=proportion)
+    partials = torch.float16 if "bert_fp16" in config else torch.float32
+    return SquadBert(shape, form, batch, dtype, partials, num_io_tiles=_IO_TILES)
 
 
 @cache
@@ -153,7 +165,13 @@ def bert_figures(bert: SquadBert, chip: str) -> Figures:
     """Throughput of one chip, and whether it is large enough."""
     module = with_dtype(Bert(bert.shape, bert.form), bert.dtype)
     ids = torch.zeros(bert.batch, bert.shape.sequence, dtype=torch.int32)
-    run = Run(module, (ids, ids, ids.float()))
+    run = Run(
+        module,
+        (ids, ids, ids.float()),
+        memory_proportions=(bert.memory_proportion,),
+        partials=bert.partials,
+        num_io_tiles=bert.num_io_tiles,
+    )
     modelled = model_run(run, chip)
     return Figures(modelled.samples_per_second, modelled.simulation.fits)
 
@@ -174,6 +192,8 @@ def resnet_training(row: Published) -> float:
         accumulation=accumulation,
         num_replicas=row.num_chips,
         optimizer="SGD",
+        # As graphcore/examples, vision/cnns/tensorflow2/configs.yml, has them.
+        has_merged_collectives=True,
     )
     return model_run(run, system_of(row)).samples_per_second
 

@@ -36,6 +36,7 @@ class Run:
     has_states_off_chip: bool = False
     has_shared_updates: bool = False
     num_io_tiles: int = 0
+    has_merged_collectives: bool = False
 
 
 class Overlapped(nn.Module):
@@ -79,6 +80,9 @@ def _options(run: Run) -> poptorch.Options:
     options.showCompilationProgressBar(False)
     options.broadcastBuffers(False)
     options._Popart.set("enableOutlining", run.is_outlined)
+    if run.has_merged_collectives:
+        merged = "replicatedCollectivesSettings.mergeAllReduceCollectives"
+        options._Popart.set(merged, True)
     options.Precision.setPartialsType(run.partials)
     # A block that returns to an earlier chip is a stage of its own.
     stages = poptorch.PipelinedExecution(poptorch.AutoStage.AutoIncrement)

@@ -43,7 +43,8 @@ class ModelOptions:
     """Everything that decides how a captured graph is modelled.
 
     `interleaved` is how stages of a pipeline take turns; `recompute` asks for forward
-    work to be done again in backward stages.
+    work to be done again in backward stages; collectives are merged up to
+    `merged_bytes`.
     """
 
     strategy: Strategy = Strategy.SINGLE
@@ -53,6 +54,7 @@ class ModelOptions:
     micro_batch: int = 1
     recompute: bool = True
     interleaved: bool = False
+    merged_bytes: int = 0
     update: UpdateOptions | None = None
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     plan: PlanOptions = field(default_factory=PlanOptions)

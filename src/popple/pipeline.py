@@ -102,7 +102,7 @@ def passes_of(options: ModelOptions) -> list[Pass]:
             AccumulateGradients(options.accumulation, update.accumulator_dtype),
         ]
     memory = options.memory
-    passes.append(Replicate(options.replicas))
+    passes.append(Replicate(options.replicas, options.merged_bytes))
     if memory.shared_updates is not None:
         passes.append(ShareUpdates(memory.shared_updates))
     if options.recompute and options.strategy is Strategy.SHARDED:

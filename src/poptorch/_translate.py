@@ -8,6 +8,7 @@ The planner is imported where it is asked for: most programs only run.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import torch
@@ -109,6 +110,7 @@ WITHOUT_EFFECT = {
     "_Popart.setPatterns": "rewrites of a back end that is not there",
 }
 
+_MERGE = "replicatedCollectivesSettings.mergeAllReduceCollectives"
 _SCALING = "automaticLossScalingSettings."
 _SCALING_NAMES = {
     "binEdgeLocation": "bin_edge",
@@ -257,6 +259,7 @@ def model_options(
         device_iterations=options.device_iterations,
         micro_batch=micro_batch,
         recompute=core_strategy(options) is Strategy.PIPELINED,
+        merged_bytes=_merged_bytes(options),
         update=_update_options(optimizer, gradients) if optimizer else None,
         memory=_memory_options(options),
         plan=_plan_options(options, overlap),
@@ -278,6 +281,11 @@ def _update_options(
         state_dtype=_core_dtype(description.first_type),
         accumulator_dtype=_core_dtype(description.accumulator_type),
     )
+
+
+def _merged_bytes(options: Options) -> int:
+    """Bytes of collectives that are merged: all of them, or none."""
+    return sys.maxsize if options._Popart.options.get(_MERGE, False) else 0
 
 
 def _memory_options(options: Options) -> MemoryOptions:

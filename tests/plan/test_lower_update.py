@@ -9,6 +9,7 @@ from popple.program import (
     Step,
     StreamCopy,
     children_of,
+    number_steps,
     verify,
 )
 from tests.plan.machines import bow
@@ -92,3 +93,22 @@ def test_state_is_loaded_just_before_its_update() -> None:
     order = [op for step in top_steps(*DECLARED, *sums, *lines) for op in ops_of(step)]
     kept = list(dict.fromkeys(order))
     assert kept == ["r0", "r1", "l0", "u0", "o0", "l1", "u1", "o1"]
+
+
+def reductions(merged_bytes: int) -> int:
+    """Exchanges that two sums of 256 bytes take."""
+    head = HEAD.replace("{", f"merged_bytes={merged_bytes} {{")
+    sums = [
+        f"all_reduce %r{index} : %r{index} : f32[64] shares %g{index} = (%g{index}) "
+        '{"replicas": 2} ' + UPDATE.format(chip=0)
+        for index in range(2)
+    ]
+    graph = parse_graph("\n".join([head, *DECLARED, *sums, "}"]))
+    program = plan_graph(graph, bow(2)).program
+    verify(program)
+    return sum(isinstance(row.step, GlobalExchange) for row in number_steps(program))
+
+
+def test_small_collectives_are_merged_up_to_a_size() -> None:
+    # A reduce-scatter and an all-gather for each, or for both together.
+    assert [reductions(size) for size in (0, 511, 512)] == [4, 4, 2]

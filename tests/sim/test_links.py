@@ -82,18 +82,21 @@ def test_replicas_of_one_chip_pass_data_round() -> None:
 
 
 def test_replicas_of_four_chips_share_the_rails() -> None:
-    # Each chip sends two rungs up; both chips of a side load every link of their rail.
+    # Each chip sends half two rungs up and half two down; both chips of a side load
+    # every link of their rail.
     each = [(chip, chip, MEGABYTE) for chip in range(4)]
-    assert link_cycles(flows(*each, replicas=4), pod(4, 4)) == 136_030 + TWO_HOPS
+    cycles = link_cycles(flows(*each, replicas=4), pod(4, 4))
+    assert cycles == NEIGHBOUR_CYCLES + TWO_HOPS
 
 
 def test_groups_beyond_a_rack_pass_the_gateways() -> None:
-    # Four chips of a machine share 21.25 GB/s: 4 MB x 1.85 / 21.25 = 348,235.3.
+    # Four chips of a machine share 21.25 GB/s, half of their data one way: 2 MB x 1.85
+    # / 21.25 = 174,117.6.
     each = [(chip, chip, MEGABYTE) for chip in range(4)]
     step = flows(*each, replicas=32)
-    assert link_cycles(step, pod(4, 32, "bow-pod128")) == 348_236 + TWO_HOPS
+    assert link_cycles(step, pod(4, 32, "bow-pod128")) == 174_118 + TWO_HOPS
     within = link_cycles(replace(step, replicas=16), pod(4, 16, "bow-pod128"))
-    assert within == 136_030 + TWO_HOPS
+    assert within == NEIGHBOUR_CYCLES + TWO_HOPS
 
 
 def test_nothing_to_send_takes_no_time() -> None:

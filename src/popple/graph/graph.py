@@ -84,6 +84,7 @@ class Execution:
 
     Micro-batches enter a pipeline every `interval` cycles: every second one if forward
     and backward stages take turns. There are `num_forward_stages`, then backward ones.
+    Collectives that stand side by side are merged up to `merged_bytes`.
     """
 
     strategy: Strategy = Strategy.SINGLE
@@ -96,6 +97,7 @@ class Execution:
     device_iterations: int = 1
     micro_batch: int = 1
     recompute: bool = False
+    merged_bytes: int = 0
 
     def cycle_of(self, stage: int) -> int:
         """The cycle in which a stage works on the first micro-batch.

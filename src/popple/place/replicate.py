@@ -11,9 +11,13 @@ from popple.place.update_weights import gradient_of, with_gradient
 
 @dataclass(frozen=True)
 class Replicate:
-    """`count` copies of the graph on chips of their own."""
+    """`count` copies of the graph on chips of their own.
+
+    Reductions up to `merged_bytes` together are made at the same time.
+    """
 
     count: int
+    merged_bytes: int = 0
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -21,7 +25,9 @@ class Replicate:
 
     def apply(self, graph: Graph) -> Graph:
         """The graph with a reduction over replicas before every update."""
-        execution = replace(graph.execution, replicas=self.count)
+        execution = replace(
+            graph.execution, replicas=self.count, merged_bytes=self.merged_bytes
+        )
         graph = replace(graph, execution=execution)
         if self.count == 1:
             return graph

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from popple.graph import Graph, Op, Phase, get_op
 from popple.plan.emit import Emitter
 from popple.plan.streams import UPDATE_STAGE, Streams
-from popple.plan.structure import by_chip
+from popple.plan.structure import at_once, by_chip, form_of
 from popple.program import Step
 
 
@@ -34,6 +34,15 @@ class _Round:
         return self.collectives if _is_collective(op) else self.local
 
 
+@dataclass
+class _Merged:
+    """Collectives of one chip that are made at the same time."""
+
+    chip: int
+    num_bytes: int = 0
+    lists: list[list[Step]] = field(default_factory=list[list[Step]])
+
+
 def lower_update(graph: Graph, emitter: Emitter, streams: Streams) -> list[Step]:
     """The steps of the update phase with its host traffic, none without updates."""
     steps: list[Step] = [
@@ -42,7 +51,7 @@ def lower_update(graph: Graph, emitter: Emitter, streams: Streams) -> list[Step]
     ops = [op for op in graph.ops if op.phase is Phase.UPDATE]
     for number, current in enumerate(_rounds(graph, ops)):
         steps += _parallel_steps(emitter, current.local, f"update{number}")
-        steps += _parallel_steps(emitter, current.collectives, f"collectives{number}")
+        steps += _collective_steps(graph, emitter, current.collectives, number)
         for op in current.copies:
             steps += emitter.op_steps(op)
     steps += [
@@ -76,6 +85,27 @@ def _rounds(graph: Graph, ops: Iterable[Op]) -> list[_Round]:
 def _is_collective(op: Op) -> bool:
     is_local = op.kind == "take_share"
     return get_op(op.kind).family == "collective" and not is_local
+
+
+def _collective_steps(
+    graph: Graph, emitter: Emitter, ops: Iterable[Op], number: int
+) -> list[Step]:
+    """Collectives of a round, chips in parallel; those of a chip may be merged."""
+    name, limit = f"collectives{number}", graph.execution.merged_bytes
+    groups: dict[tuple[object, ...], list[_Merged]] = {}
+    for op in ops:
+        steps, kind = emitter.op_steps(op), graph.type_of(op.inputs[0])
+        alike = groups.setdefault((op.chip, op.kind, kind.dtype, form_of(steps)), [])
+        if not alike or alike[-1].num_bytes + kind.num_bytes > limit:
+            alike.append(_Merged(op.chip))
+        alike[-1].num_bytes += kind.num_bytes
+        alike[-1].lists.append(steps)
+    found: defaultdict[int, list[Step]] = defaultdict(list)
+    for each in (each for alike in groups.values() for each in alike):
+        label = f"{name}/{len(found[each.chip])}"
+        found[each.chip] += at_once(each.lists, label)
+    busy = {chip: steps for chip, steps in found.items() if steps}
+    return [by_chip(busy, name)] if busy else []
 
 
 def _parallel_steps(emitter: Emitter, ops: Iterable[Op], name: str) -> list[Step]:

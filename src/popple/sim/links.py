@@ -3,7 +3,8 @@
 Chips form a ladder: 2k and 2k+1 are a rung, chips of equal parity the two rails. A
 flow crosses its rung first if it must, then follows the rail; flows over the same
 link share it (the routing of the vendor's own model of several chips, graphcore/poplibs
-1.2.0, lib/poplibs_test/Util.cpp). Every replica does the same at the same time.
+1.2.0, lib/poplibs_test/Util.cpp). Every replica does the same at the same time; rings
+over replicas go both ways round, half of the data each (lib/popops, collectives).
 """
 
 from __future__ import annotations
@@ -60,13 +61,19 @@ def route(source: int, destination: int) -> Iterator[Link]:
 def _global_flows(
     step: GlobalExchange, num_chips: int
 ) -> Iterator[tuple[int, int, int]]:
-    # Partners in other replicas: each chip sends to the next replica round the ring.
-    # With an odd number of chips replicas start on either side of the ladder in turn.
-    offset = num_chips if step.replicas > 1 else 0
-    starts = (0, num_chips) if offset % 2 else (0,)
+    if step.replicas == 1:
+        yield from step.flows
+        return
+    # Partners in other replicas: each chip sends half to the next replica round the
+    # ring and half to the one before. With an odd number of chips replicas start on
+    # either side of the ladder in turn.
+    starts = (2 * num_chips, 3 * num_chips) if num_chips % 2 else (2 * num_chips,)
     for start in starts:
         for source, destination, num_bytes in step.flows:
-            yield source + start, destination + start + offset, num_bytes
+            half = num_bytes // 2
+            here, there = source + start, destination + start
+            yield here, there + num_chips, num_bytes - half
+            yield here, there - num_chips, half
 
 
 def _loads(
@@ -91,9 +98,12 @@ def _gateway_cycles(step: GlobalExchange, target: Target) -> int:
     by_machine: Counter[int] = Counter()
     is_wide = step.replicas * target.num_chips > system.rack_chips
     for source, destination, num_bytes in step.flows:
-        is_crossing = source // system.rack_chips != destination // system.rack_chips
-        if is_crossing or (step.replicas > 1 and is_wide):
-            by_machine[source // system.chips_per_machine] += num_bytes
+        machine = source // system.chips_per_machine
+        if step.replicas > 1 and is_wide:
+            # A rack's first replica sends half one way, its last one the other half.
+            by_machine[machine] += ceil_div(num_bytes, 2)
+        elif source // system.rack_chips != destination // system.rack_chips:
+            by_machine[machine] += num_bytes
     busiest = max(by_machine.values(), default=0)
     if not busiest:
         return 0

@@ -77,6 +77,7 @@ def model_options(
         device_iterations=max(1, lowered.num_trips // lowered.accumulation),
         micro_batch=lowered.micro_batch,
         recompute=recompute,
+        merged_bytes=configured.max_cross_replica_sum_buffer_size,
         interleaved=lowered.schedule == PipelineSchedule.Interleaved,
         update=_update_options(lowered, settings.accumulator_dtype),
         memory=_memory_options(lowered.off_chip, configured),

@@ -1,19 +1,31 @@
 """Exchange between replicas, as rings of the same chip of every replica.
 
-A reduce-scatter and an all-gather each send (R - 1) / R of the bytes over the links;
-an all-reduce is one after the other.
+A reduce-scatter and an all-gather each send (R - 1) / R of the bytes over the links,
+half of them each way round, in steps; an all-reduce is one after the other. Parts meet
+in the middle of the ring after R / 2 steps, or, where that uses the links better, go
+all the way in R - 1 steps with parts of half the size (graphcore/poplibs 1.4,
+lib/popops/ReplicatedCollectives.cpp, which measured the sizes from which on).
 """
 
 from __future__ import annotations
+
+import sys
 
 from popple.graph import TensorType
 from popple.plan.builder import PlanBuilder, vertices
 from popple.plan.codelets.elementwise import BINARY, binary_cycles
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.mapping import elements_by_tile, mapping_like, rescaled
-from popple.plan.opplan import LinkCopy, OpPlan, PlanRequest, Rule, TileMapping
+from popple.plan.opplan import LinkCopy, Loop, OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import Category
 from popple.units import ceil_div
+
+_ANY = sys.maxsize
+# (replicas up to, bytes of a chip up to): parts meet in the middle of the ring.
+_FEW_STEPS = {
+    "reduce_scatter": ((4, 1_245_184), (8, 4_980_736), (16, 39_845_888), (_ANY, _ANY)),
+    "all_gather": ((4, 622_592), (8, 2_490_368), (16, 19_922_944), (_ANY, _ANY)),
+}
 
 
 def plan_all_reduce(request: PlanRequest) -> OpPlan:
@@ -24,7 +36,6 @@ def plan_all_reduce(request: PlanRequest) -> OpPlan:
         builder.local_copy("copy", target.bytes_by_tile, tensor.dtype)
         return builder.finish([target], (None,))
     _add_ring(builder, "reduce_scatter", tensor, mapping, replicas)
-    _add_sum(builder, tensor, mapping, replicas)
     _add_ring(builder, "all_gather", tensor, mapping, replicas)
     return builder.finish([target], (None,))
 
@@ -34,7 +45,6 @@ def plan_reduce_scatter(request: PlanRequest) -> OpPlan:
     builder, replicas, tensor, mapping = _begin(request)
     if replicas > 1:
         _add_ring(builder, "reduce_scatter", tensor, mapping, replicas)
-    _add_sum(builder, tensor, mapping, replicas)
     target = mapping_like(mapping, request.signature.outputs[0])
     return builder.finish([_part(target, replicas)], (None,))
 
@@ -63,6 +73,13 @@ def ring_bytes(num_bytes: int, replicas: int) -> int:
     return ceil_div(num_bytes * (replicas - 1), replicas)
 
 
+def ring_steps(name: str, num_bytes: int, replicas: int) -> int:
+    """Steps of a ring, each with a sync of all chips."""
+    half, few = replicas // 2, _FEW_STEPS[name]
+    is_small = num_bytes < next(least for most, least in few if replicas <= most)
+    return max(1, half if is_small else replicas - 1)
+
+
 _Begun = tuple[PlanBuilder, int, TensorType, TileMapping]
 
 
@@ -81,30 +98,43 @@ def _add_ring(
     mapping: TileMapping,
     replicas: int,
 ) -> None:
-    sent = ring_bytes(tensor.num_bytes, replicas)
+    count = ring_steps(name, tensor.num_bytes, replicas)
+    sent = ceil_div(ring_bytes(tensor.num_bytes, replicas), count)
     by_tile = rescaled(mapping.bytes_by_tile, sent, 1)
+    first = len(builder.steps)
     builder.steps.append(LinkCopy(name, sent, by_tile, -1, replicas))
-    # One part of R is in flight at a time.
-    part = rescaled(mapping.bytes_by_tile, ceil_div(tensor.num_bytes, replicas), 1)
+    if name == "reduce_scatter":
+        _add_sum(builder, tensor, mapping, replicas, count)
+    body = tuple(builder.steps[first:])
+    builder.steps[first:] = [Loop(count, body)] if count > 1 else body
+    # What arrives in a step is in flight beside the tensor.
     last = builder.position - 1
-    builder.hold(f"{name}/part", part, last, last, Category.GLOBAL_MESSAGE)
+    builder.hold(f"{name}/part", by_tile, last, last, Category.GLOBAL_MESSAGE)
 
 
 def _add_sum(
-    builder: PlanBuilder, tensor: TensorType, mapping: TileMapping, replicas: int
+    builder: PlanBuilder,
+    tensor: TensorType,
+    mapping: TileMapping,
+    replicas: int,
+    count: int,
 ) -> None:
+    """Add the parts that arrive in a step to the replica's own."""
     rate, workers = BINARY["add"].of(tensor.dtype), builder.num_workers
-    rounds = max(1, replicas - 1)
     sizes = elements_by_tile(mapping, tensor)
+
+    def size(n: int) -> int:
+        return ceil_div(n * (replicas - 1), replicas * count)
+
     group = vertices(
         multi_codelet("popops::BinaryOp1D<add", tensor.dtype, 400, 20),
         sizes,
-        lambda n: (
-            rounds * binary_cycles(rate, tensor.dtype, ceil_div(n, replicas), workers)
-        ),
-        lambda n: rounds * ceil_div(n, replicas),
+        lambda n: binary_cycles(rate, tensor.dtype, size(n), workers),
+        size,
     )
+    before = builder.flops
     builder.compute("sum", group)
+    builder.flops += (count - 1) * (builder.flops - before)
 
 
 def _part(mapping: TileMapping, replicas: int) -> TileMapping:
