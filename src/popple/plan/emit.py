@@ -12,6 +12,13 @@ from collections.abc import Iterable
 from itertools import chain, groupby
 
 from popple.graph import Graph, Op, Role
+from popple.plan.calls import (
+    Copy,
+    copy_name,
+    find_calls,
+    local_copies,
+    moved_copies,
+)
 from popple.plan.layout import Layout, source_chip
 from popple.plan.merge import merge_steps
 from popple.plan.opplan import (
@@ -40,6 +47,7 @@ from popple.program import (
     TileVector,
     Variable,
     VertexGroup,
+    WriteUndef,
 )
 from popple.target import Target
 
@@ -57,6 +65,7 @@ class Emitter:
         self.variables: dict[str, Variable] = {}
         self._graph = graph
         self._layout = layout
+        self._chip = target.chip
         self._tiles_per_chip = target.chip.num_tiles
         self._num_tiles = graph.execution.num_chips * self._tiles_per_chip
         # Equal layers share plans, and so the parts already moved to a chip. Plans
@@ -64,6 +73,7 @@ class Emitter:
         self._placed: dict[tuple[int, int], VertexGroup] = {}
         self._shifted: dict[tuple[TileVector, int], TileVector] = {}
         self._written = _written_roots(graph)
+        self._calls = find_calls(graph, layout)
 
     def steps_of(self, ops: Iterable[Op]) -> list[Step]:
         """The steps of ops in their order; those side by side share theirs."""
@@ -76,21 +86,20 @@ class Emitter:
     def op_steps(self, op: Op) -> list[Step]:
         """The steps of one op, none for a view."""
         plan = self._layout.plans[op.name]
+        steps = self._call_steps(op)
         temporaries = self._add_temporaries(op, plan)
         writes = self._variables_of(op.outputs, op.chip)
         last = len(plan.steps) - 1
         names = _step_names(plan.steps)
-        steps: list[Step] = []
         for index, step in enumerate(plan.steps):
-            inputs = _inputs_read(op, step)
             access = (
-                (
-                    *self._variables_of(inputs, source_chip(op)),
-                    *_alive(temporaries, index),
-                ),
+                (*self._variables_read(op, step), *_alive(temporaries, index)),
                 (*_begun(temporaries, index), *(writes if index == last else ())),
             )
             steps.append(self._lower(op, step, names[index], access))
+            # No step reads it, so only this says that its contents are over.
+            ended = _begun([t for t in temporaries if t[1].last == index], index)
+            steps += [WriteUndef(name, op.name) for name in ended]
         return steps
 
     def stream_in(self, name: str, chip: int) -> StreamCopy:
@@ -135,6 +144,47 @@ class Emitter:
 
     def _variables_of(self, names: Iterable[str], chip: int) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.variable(name, chip) for name in names))
+
+    def _variables_read(self, op: Op, step: PlanStep) -> tuple[str, ...]:
+        """The variables of the inputs that a step reads, copies where there are."""
+        positions = _positions_read(step, len(op.inputs))
+        copies, chip = self._layout.copies.get(op.name, {}), source_chip(op)
+        names = (
+            copy_name(op, position)
+            if position in copies
+            else self.variable(op.inputs[position], chip)
+            for position in positions
+        )
+        return tuple(dict.fromkeys(names))
+
+    def _call_steps(self, first: Op) -> list[Step]:
+        """The copies of weights to where the function that begins here has them.
+
+        They stand where the function is called, so they are no steps of its ops.
+        """
+        copies = self._calls.get(first.name, ())
+        for copy in copies:
+            vector = self._shift(copy.place.bytes_by_tile, first.chip)
+            self.variables[copy.name] = Variable(copy.name, vector)
+        local = [copy for copy in copies if copy.is_local]
+        moved = [copy for copy in copies if not copy.is_local]
+        steps: list[Step] = []
+        if local:
+            group = self._moved_to(first.chip, local_copies(local, self._chip))
+            vertices = ComputeSet(f"{first.name}/copy weights", (group,))
+            steps.append(Execute(vertices, *self._access_of(local)))
+        if moved:
+            sent, received = moved_copies(moved, self._chip)
+            vectors = self._shift(sent, first.chip), self._shift(received, first.chip)
+            access = self._access_of(moved)
+            name = f"{first.name}/move weights"
+            steps.append(Exchange(name, *vectors, None, False, *access))
+        return steps
+
+    def _access_of(self, copies: list[Copy]) -> _Access:
+        names = (copy.op.inputs[copy.position] for copy in copies)
+        reads = self._variables_of(names, copies[0].op.chip)
+        return reads, tuple(copy.name for copy in copies)
 
     def _add_temporaries(self, op: Op, plan: OpPlan) -> list[tuple[str, Temporary]]:
         found: list[tuple[str, Temporary]] = []
@@ -209,17 +259,21 @@ class Emitter:
         return Repeat(step.count, Sequence(tuple(body)), f"{op.name}/{name}")
 
     def _place(self, group: VertexGroup, chip: int) -> VertexGroup:
+        """A group of a plan on a chip."""
         key = (id(group), chip)
         if (known := self._placed.get(key)) is None:
-            flops = group.flops_by_tile
-            known = self._placed[key] = VertexGroup(
-                group.codelet,
-                self._shift(group.count_by_tile, chip),
-                self._shift(group.cycles_by_tile, chip),
-                None if flops is None else self._shift(flops, chip),
-                group.num_edges,
-            )
+            known = self._placed[key] = self._moved_to(chip, group)
         return known
+
+    def _moved_to(self, chip: int, group: VertexGroup) -> VertexGroup:
+        flops = group.flops_by_tile
+        return VertexGroup(
+            group.codelet,
+            self._shift(group.count_by_tile, chip),
+            self._shift(group.cycles_by_tile, chip),
+            None if flops is None else self._shift(flops, chip),
+            group.num_edges,
+        )
 
     def _shift(self, vector: TileVector, chip: int) -> TileVector:
         key = (vector, chip)
@@ -245,11 +299,12 @@ def _step_names(steps: tuple[PlanStep, ...]) -> list[str]:
     return names
 
 
-def _inputs_read(op: Op, step: PlanStep) -> tuple[str, ...]:
-    positions = step.reads if isinstance(step, Compute | Move) else None
-    if positions is None:
-        return op.inputs
-    return tuple(op.inputs[position] for position in positions)
+def _positions_read(step: PlanStep, num_inputs: int) -> Iterable[int]:
+    """Positions of the inputs that a step reads, a loop those of its steps."""
+    if isinstance(step, Loop):
+        return sorted({p for s in step.steps for p in _positions_read(s, num_inputs)})
+    reads = step.reads if isinstance(step, Compute | Move) else None
+    return range(num_inputs) if reads is None else reads
 
 
 def _begun(temporaries: list[tuple[str, Temporary]], index: int) -> tuple[str, ...]:

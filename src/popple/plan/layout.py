@@ -4,6 +4,9 @@ Walks the ops in order. Values the graph is given (weights, state, inputs, const
 are laid out when an op first reads them: as its plan wishes, else linearly, small ones
 on tiles that were not used last. Views of values nobody has laid out wait, and pass a
 wish on to the value they view.
+
+With outlining, an op that repeats an earlier one but for where its weights lie takes
+over its plan; weights of both are copied to where their common function has them.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from popple.errors import PlanError, PoppleError
-from popple.graph import Graph, Op, Role, get_op
+from popple.graph import Graph, Op, Phase, Role, Signature, get_op
 from popple.plan.mapping import linear_mapping, mapping_like, source_mapping
 from popple.plan.opplan import OpPlan, TileMapping
 from popple.plan.planner import GENERIC, Planner
@@ -23,15 +26,27 @@ Progress = Callable[[str, int, int], None]
 
 _PROGRESS_STEP = 64
 _GIVEN_EVERYWHERE = frozenset({Role.INPUT, Role.CONSTANT})
+_FIXED = frozenset({Role.WEIGHT, Role.CONSTANT})
+
+_Inputs = tuple[TileMapping | None, ...]
+_Repeated = tuple[Signature, _Inputs, int]
+"""What repeated ops have in common: where all but their weights lie, and the chip"""
+_Original = tuple[str, _Inputs]
+"""The first of them, and where its inputs lie"""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Plans by op, mappings by value (on their own chip), and the chips of values."""
+    """Plans by op, mappings by value (on their own chip), and the chips of values.
+
+    `copies` says which inputs, by position, an op has copied before it reads them, and
+    where to.
+    """
 
     plans: Mapping[str, OpPlan]
     mappings: Mapping[str, TileMapping]
     chips: Mapping[str, int]
+    copies: Mapping[str, Mapping[int, TileMapping]]
 
 
 def plan_layout(
@@ -48,7 +63,7 @@ def plan_layout(
         walk.settle(name)
     if progress:
         progress("plan", total, total)
-    return Layout(walk.plans, walk.mappings, walk.chips)
+    return Layout(walk.plans, walk.mappings, walk.chips, walk.copies)
 
 
 def source_chip(op: Op) -> int:
@@ -63,10 +78,13 @@ class _LayoutWalk:
         self.plans: dict[str, OpPlan] = {}
         self.mappings: dict[str, TileMapping] = {}
         self.chips: dict[str, int] = {}
+        self.copies: dict[str, dict[int, TileMapping]] = {}
         self._graph = graph
         self._planner = planner
         self._waiting: dict[str, Op] = {}  # views by result
         self._next_tile: Counter[int] = Counter()
+        self._written = {graph.root(name) for op in graph.ops for name in op.outputs}
+        self._originals: dict[_Repeated, _Original] = {}
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -118,8 +136,10 @@ class _LayoutWalk:
         signature = self._graph.signature(op)
         given = tuple(self._find(name) for name in op.inputs)
         plan = self._planner.plan(signature, given)
-        if None in given:
-            settled = self._settle_inputs(op, plan)
+        settled = self._settle_inputs(op, plan) if None in given else given
+        if (known := self._find_original(op, signature, settled)) is not None:
+            plan = known
+        elif None in given:
             wished = tuple(
                 have or wish
                 for have, wish in zip(given, _wishes(op, plan), strict=True)
@@ -131,6 +151,27 @@ class _LayoutWalk:
         self.plans[op.name] = plan
         for name, mapping in zip(op.outputs, plan.outputs, strict=True):
             self.mappings[name] = self._shared_mapping(name) or mapping
+
+    def _find_original(
+        self, op: Op, signature: Signature, inputs: _Inputs
+    ) -> OpPlan | None:
+        """The plan of an earlier op that this one repeats but for its weights."""
+        if not self._planner.options.outline or op.phase is Phase.UPDATE:
+            return None
+        weights = [i for i, name in enumerate(op.inputs) if self._is_weight(name)]
+        kept = tuple(None if i in weights else m for i, m in enumerate(inputs))
+        key = (signature, kept, op.chip)
+        original, places = self._originals.setdefault(key, (op.name, inputs))
+        if original == op.name:
+            return None
+        # The first op turns out to be a call of the function, too.
+        for name in (original, op.name):
+            self.copies[name] = {i: m for i in weights if (m := places[i])}
+        return self.plans[original]
+
+    def _is_weight(self, name: str) -> bool:
+        root = self._graph.root(name)
+        return self._graph.values[root].role in _FIXED and root not in self._written
 
     def _settle_inputs(self, op: Op, plan: OpPlan) -> tuple[TileMapping, ...]:
         for name, wish in zip(op.inputs, _wishes(op, plan), strict=True):

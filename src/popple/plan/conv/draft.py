@@ -47,13 +47,20 @@ class Draft:
         """Append a compute phase of one kind of vertex, which reads some inputs."""
         self.add(Compute(name, (group,), reads))
 
-    def multi(self, name: str, codelet: str, occupancy: Occupancy, cycles: int) -> None:
+    def multi(
+        self,
+        name: str,
+        codelet: str,
+        occupancy: Occupancy,
+        cycles: int,
+        reads: tuple[int, ...] = (),
+    ) -> None:
         """Append a phase of one multi-worker vertex on every tile used."""
         kind = Codelet(
             codelet, Thread.MULTI, PARTIALS_CODE_BYTES, _STATE_BYTES, _SOURCE
         )
         cycles_by_tile = occupancy.vector(cycles)
-        self.compute(name, VertexGroup(kind, occupancy.ones, cycles_by_tile))
+        self.compute(name, VertexGroup(kind, occupancy.ones, cycles_by_tile), reads)
 
     def add_loop(self, count: int, body: Draft) -> None:
         """Append a loop around the steps of `body`, with the memory of its peak."""

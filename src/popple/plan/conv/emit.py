@@ -301,7 +301,7 @@ class _Emitter:
         if serial.in_parts > 1:
             self._slice(body, inputs)
         held += self._bring(body, inputs)
-        self._multiply(body, held)
+        self._multiply(body, held, (*_in_place(inputs), *_in_place(weights)))
         self._store(body)
         if serial.in_parts > 1:
             vector = self.occupancy.vector(
@@ -321,7 +321,8 @@ class _Emitter:
         size = self.setting.element_bytes
         elements = ceil_div(supply.sent_by_tile.maximum, size)
         cycles = _one(slice_cycles(_ones(elements), size, self.chip.num_workers))
-        body.multi(supply.sliced, "popops::DynamicSlice1D", self.occupancy, cycles)
+        name, reads = supply.sliced, supply.reads
+        body.multi(name, "popops::DynamicSlice1D", self.occupancy, cycles, reads)
         part = self.occupancy.vector(supply.sent_by_tile.maximum)
         body.begin(supply.sliced, part)
 
