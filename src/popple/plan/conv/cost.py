@@ -31,6 +31,8 @@ from popple.units import ceil_div
 # Partials summed in one, two and three stages.
 TWO_STAGES_FROM = 16
 THREE_STAGES_FROM = 125
+# Beside the sums that a SLIC vertex keeps twice.
+_BUFFER_BYTES = 200
 
 
 @dataclass(frozen=True)
@@ -182,11 +184,19 @@ def _estimate_memory(
 ) -> Ints:
     """Temporary bytes: operands and partials, or sums in progress if that is more."""
     inputs, weights = held_bytes(candidates, setting)
-    partials = candidates.partials * setting.partial_bytes
+    partials = partials_bytes(candidates, setting)
     during = np.maximum(inputs + weights + partials, partials + reduce_bytes)
     if setting.serial.in_parts > 1:
         return during + sums * setting.partial_bytes
     return during
+
+
+def partials_bytes(candidates: Candidates, setting: Setting) -> Ints:
+    """Bytes of the partial sums, those a vertex keeps twice included."""
+    partials = candidates.partials * setting.partial_bytes
+    if not setting.method.is_buffered:
+        return partials
+    return partials + ceil_of(partials, candidates.groups_share) + _BUFFER_BYTES
 
 
 def held_bytes(candidates: Candidates, setting: Setting) -> tuple[Ints, Ints]:

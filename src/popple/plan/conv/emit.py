@@ -11,7 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from popple.graph import TensorType
-from popple.plan.conv.cost import input_bus_width, received_elements, reduction_stages
+from popple.plan.conv.cost import (
+    input_bus_width,
+    partials_bytes,
+    received_elements,
+    reduction_stages,
+)
 from popple.plan.conv.describe import (
     describe_choice,
     describe_runners_up,
@@ -234,7 +239,7 @@ class _Emitter:
         draft.compute("partials", group, reads)
         partials = int(split.partials[0])
         if self._has_partials():
-            vector = self.occupancy.vector(partials * setting.partial_bytes)
+            vector = self.occupancy.vector(_one(partials_bytes(split, setting)))
             draft.begin("partials", vector, setting.method.is_interleaved)
         for name in held:
             draft.end(name)

@@ -31,6 +31,8 @@ _CODE_BYTES = {
     "vmac": 1200,
     "outer-product": 400,
 }
+# Chips with so many units can leave half of them idle (ConvVertexType.cpp).
+_ALL_UNITS = 16
 _SOURCE = "graphcore/poplibs lib/poplin/PerformanceEstimation.hpp"
 
 
@@ -40,7 +42,7 @@ class Method:
 
     `in_group`, `out_group` and `conv_group` are the channels and conv groups taken at
     once; what does not fill them is padding. `macs_per_cycle` is the rate of the inner
-    loop.
+    loop. A vertex that `is_buffered` keeps the sums of one set of groups twice.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Method:
     conv_group: int = 1
     kernel_height: int = 1
     is_interleaved: bool = False
+    is_buffered: bool = False
     cycles: Callable[[TileWork], Ints] = field(compare=False, kw_only=True, repr=False)
 
     def padding_factor(self, problem: ConvProblem) -> float:
@@ -84,6 +87,8 @@ def _all_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
         for num_passes in _amp_passes(problem, chip, unit):
             several = replace(unit, num_passes=num_passes)
             yield from _amp_methods(problem, chip, several)
+        if unit.num_units == _ALL_UNITS:
+            yield from _amp_methods(problem, chip, _half_of(unit))
         yield from _slic_methods(problem, unit)
     yield from _hmac_methods(problem, chip)
     yield from _vmac_methods(problem, chip)
@@ -131,6 +136,12 @@ def amp_depth(dtype: DType, chip: Chip) -> int:
     return chip.fp16_conv_unit_load_elements * chip.fp16_conv_unit_pipeline_depth
 
 
+def _half_of(unit: AmpUnit) -> AmpUnit:
+    """Half of the units, for results of few channels."""
+    loads = ceil_div(unit.load_cycles, 2)
+    return replace(unit, num_units=unit.num_units // 2, load_cycles=loads)
+
+
 def _amp_passes(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> list[int]:
     """One pass, or as many as make a group of outputs a group of the next inputs."""
     depth = amp_depth(problem.dtype, chip)
@@ -151,9 +162,8 @@ def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Me
         macs_per_cycle=rate,
         is_interleaved=True,
     )
-    narrow = (
-        f", {out_group} channels" if out_group < depth < problem.out_channels else ""
-    )
+    is_narrow = out_group < _ALL_UNITS and out_group < problem.out_channels
+    narrow = f", {out_group} channels" if is_narrow else ""
     if problem.is_matmul:
         yield make(
             f"amp-1x1{narrow}",
@@ -199,6 +209,7 @@ def _slic_methods(problem: ConvProblem, unit: AmpUnit) -> Iterator[Method]:
             4.0 * groups * channels * channels / quick.num_passes,
             conv_group=groups,
             is_interleaved=True,
+            is_buffered=True,
             cycles=partial(
                 vertices.slic_cycles,
                 unit=quick,

@@ -232,9 +232,9 @@ def _make_candidates(
 ) -> Candidates:
     groups, ins, outs = shares
     batch, *dims = field.shares
-    conv_groups = groups * min(method.conv_group, problem.groups)
-    in_channels = ins * min(method.in_group, problem.in_channels)
-    out_channels = outs * min(method.out_group, problem.out_channels)
+    conv_groups = groups * method.conv_group
+    in_channels = ins * method.in_group
+    out_channels = outs * method.out_group
     positions = batch * _input_positions(problem, dims, kernel.shares)
     return Candidates(
         *splits,
