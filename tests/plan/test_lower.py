@@ -16,6 +16,8 @@ from popple.program import (
     Sequence,
     Step,
     StreamCopy,
+    WriteUndef,
+    accesses_of,
     children_of,
     number_steps,
     verify,
@@ -158,3 +160,13 @@ def test_the_sums_of_a_product_do_not_need_its_operands() -> None:
     moves = {step.name: step for step in steps if isinstance(step, Exchange)}
     assert "x" in moves["y/exchange inputs"].reads + moves["y/exchange weights"].reads
     assert not {"x", "w"} & set(moves["y/exchange partials 1"].reads)
+
+
+def test_what_no_step_reads_is_over_when_its_step_is() -> None:
+    program = lower(parse(DEEP_PRODUCT)).program
+    read = {name for row in number_steps(program) for name in accesses_of(row.step)[0]}
+    steps = [row.step for row in number_steps(program)]
+    ended = {step.variable for step in steps if isinstance(step, WriteUndef)}
+    temporaries = {name for name in program.variables if name.startswith("y/")}
+    assert temporaries <= read | ended
+    assert not read & ended
