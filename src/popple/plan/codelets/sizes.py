@@ -8,7 +8,7 @@ control code tells (20 bytes a tile and compute set), it gives the code of the c
 from __future__ import annotations
 
 UNARY_CODE_BYTES = 200
-"""An activation: 198 bytes on 1460 tiles."""
+"""An activation: 198 bytes on 1460 tiles, in the profile of EfficientNet beside it."""
 
 BINARY_CODE_BYTES = 260
 """A sum of two tensors: 261 bytes on 1456 tiles."""
@@ -26,8 +26,8 @@ REDUCE_CODE_BYTES = 400
 """One kind of a reduction: four of them, two of five on 512 tiles, in that softmax."""
 
 PRODUCT_CODE_BYTES = 1246
-"""Products by AMP units with kernel 1: two products have 1754 and 1630 bytes a tile,
-which is this and the sum of partials for the tiles each uses."""
+"""Products by AMP units with kernel 1, solved with the next from two products of 1794048
+and 2372928 bytes; how many tiles each uses is inferred from its vertex state."""
 
 PARTIALS_CODE_BYTES = 404
 """The sum of the partials of a product: see there."""
