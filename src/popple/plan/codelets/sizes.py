@@ -26,7 +26,7 @@ REDUCE_CODE_BYTES = 400
 """One kind of a reduction: four of them, two of five on 512 tiles, in that softmax."""
 
 PRODUCT_CODE_BYTES = 1246
-"""Products by AMP units with kernel 1, solved with the next from two products of 1794048
+"""Products by AMP units with kernel 1, solved with the next from products of 1794048
 and 2372928 bytes; how many tiles each uses is inferred from its vertex state."""
 
 PARTIALS_CODE_BYTES = 404
