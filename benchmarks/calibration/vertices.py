@@ -1,8 +1,8 @@
 """Vertices: the multiply-accumulate vertex alone, timed on every tile of a Bow.
 
 A row is [N, 16] x [16, 16] with half numbers and half partials: one weight load, N
-field elements. It is priced as a matrix product on a Bow of one tile, of which only
-the cycles of the vertex count.
+field elements. It is priced as a convolution over a line on a Bow of one tile, of which
+only the cycles of the vertex count.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 
 from benchmarks.calibration.price import Case, Once, price, zeros
 from benchmarks.calibration.rows import Row, Rows, read_csv
@@ -32,8 +33,8 @@ def vertex_rows(facts: Path) -> Iterator[Rows]:
 
 def vertex_cycles(num_rows: int) -> int:
     """Cycles of the vertices of one product on one tile."""
-    left, right = zeros(num_rows, _CHANNELS), zeros(_CHANNELS, _CHANNELS)
-    module = Once(torch.mm, {"left": left, "right": right})
+    line, weights = zeros(1, _CHANNELS, num_rows), zeros(_CHANNELS, _CHANNELS, 1)
+    module = Once(F.conv1d, {"line": line, "weights": weights})
     case = Case(module, partials=torch.float16, num_tiles=1)
     return sum(
         group.cycles_by_tile.maximum

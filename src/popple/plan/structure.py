@@ -94,6 +94,8 @@ def _joined(steps: list[Step], name: str) -> Step:
     if isinstance(first, GlobalExchange):
         return merged(steps, first.name)
     executed = [step for step in steps if isinstance(step, Execute)]
+    if len(executed) < len(steps):
+        return sequence(steps, name)
     groups = tuple(g for step in executed for g in step.compute_set.vertices)
     return Execute(
         ComputeSet(f"{name}/{executed[0].compute_set.name}", groups),
