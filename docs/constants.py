@@ -30,6 +30,7 @@ MECHANISMS = (
     "popple/plan/tile_reduction.py",
     "popple/sim/footprint.py",
     "popple/sim/phases.py",
+    "popple/sim/reuse.py",
 )
 
 

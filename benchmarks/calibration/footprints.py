@@ -139,15 +139,18 @@ def _steps_of(modelled: popple.Modelled, ops: Collection[str]) -> Numbering:
 def _exchange_bytes(modelled: popple.Modelled) -> dict[int, int]:
     """Bytes of exchange code that each step adds, by its number."""
     size = modelled.target.chip.instruction_bytes
-    added = added_exchange_code(modelled.program, modelled.simulation.steps)
+    simulation = modelled.simulation
+    lives = simulation.liveness.intervals
+    added = added_exchange_code(modelled.program, simulation.steps, lives)
     return {number: size * code.total for number, code in added.items()}
 
 
 def _code_bytes(modelled: popple.Modelled, rows: Numbering) -> dict[str, float]:
     """Code and state of steps, those of ops planned alike included."""
     chip, program = modelled.target.chip, replace(modelled.program, outlined={})
-    found = code_and_state(program, rows, chip)
-    always = code_and_state(program, (), chip)
+    lives = modelled.simulation.liveness.intervals
+    found = code_and_state(program, rows, lives, chip)
+    always = code_and_state(program, (), lives, chip)
     return {
         column: float(_total(found, category) - _total(always, category))
         for column, category in _CATEGORIES.items()

@@ -7,7 +7,6 @@ from popple.program import (
     Category,
     Codelet,
     ComputeSet,
-    Exchange,
     Execute,
     GlobalExchange,
     Parallel,
@@ -17,11 +16,11 @@ from popple.program import (
     Step,
     Sync,
     TileVector,
-    Variable,
     VertexGroup,
     number_steps,
 )
-from popple.sim.footprint import code_and_state, exchange_instructions
+from popple.sim.footprint import code_and_state
+from popple.sim.liveness import find_liveness
 from tests.sim.machines import bow_chip, compute, one_chip, tiles, to_host, two_chips
 
 BASE = 320  # control code of a program without steps
@@ -29,7 +28,9 @@ SMALL, LARGE = Codelet("s", code_bytes=100, state_bytes=8), Codelet("l", code_by
 
 
 def taken(program: Program) -> dict[Category, TileVector]:
-    return code_and_state(program, number_steps(program), bow_chip())
+    steps = number_steps(program)
+    lives = find_liveness(program, steps).intervals
+    return code_and_state(program, steps, lives, bow_chip())
 
 
 def control_code(main: Step, **functions: Step) -> TileVector:
@@ -86,40 +87,6 @@ def test_all_tiles_of_a_chip_follow_its_control_flow() -> None:
     # Loop 20 B and call 8 B on both tiles of chip 0; 2 x 20 B where the work is.
     expected = tiles(BASE + 20 + 8 + 40, BASE + 20 + 8, BASE, BASE)
     assert taken(program)[Category.CONTROL_CODE] == expected
-
-
-@pytest.mark.parametrize(
-    ("sent", "received", "messages", "instructions"),
-    [
-        (0, 0, 0, 0),
-        (0, 4, 1, 3),  # 12 B; 12 to 16 B in a genuine profile
-        (4, 0, 0, 2),  # 8 B; 4 to 8 B
-        (4, 128, 32, 66),  # 264 B; 268 to 272 B
-        (1024, 0, 0, 5),  # 256 words are four sends of 64
-    ],
-)
-def test_exchange_code_grows_with_messages(
-    sent: int, received: int, messages: int, instructions: int
-) -> None:
-    step = Exchange("e", tiles(sent), tiles(received), tiles(messages))
-    assert exchange_instructions(step) == tiles(instructions)
-
-
-def test_equal_exchanges_share_their_code() -> None:
-    move = Exchange("e", tiles(4, 0, 0, 0), tiles(0, 4, 0, 0))
-    other = Exchange("f", tiles(4, 0, 0, 0), tiles(0, 0, 4, 0))
-    found = taken(one_chip(Sequence((move, Repeat(9, move), other))))
-    assert found[Category.EXCHANGE_CODE] == tiles(8 + 8, 12, 12, 0)
-
-
-def test_tiles_that_send_a_weight_have_code_for_each_weight() -> None:
-    weights = [Variable(n, tiles(4, 0, 0, 0), is_always_live=True) for n in "vw"]
-    moves = [
-        Exchange(name, tiles(4, 0, 0, 0), tiles(0, 4, 0, 0), reads=(name,))
-        for name in "vwv"
-    ]
-    found = taken(one_chip(Sequence(tuple(moves)), *weights))
-    assert found[Category.EXCHANGE_CODE] == tiles(2 * 8, 12, 0, 0)
 
 
 @pytest.mark.parametrize(

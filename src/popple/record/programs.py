@@ -47,7 +47,7 @@ from popple.report import (
 )
 from popple.report import ComputeSet as ReportComputeSet
 from popple.sim import LeafTime, Simulation
-from popple.sim.footprint import exchange_instructions
+from popple.sim.reuse import exchange_instructions
 
 STREAM_PARTS = ("StreamCopyBegin", "StreamCopyMid", "StreamCopyEnd")
 

@@ -32,12 +32,10 @@ from popple.program import (
     Sync,
     TileSum,
     TileVector,
-    add_all,
-    combine,
     maximum_of,
 )
-from popple.sim.liveness import is_always_live
-from popple.sim.phases import CONTROLS_PER_MESSAGE, messages_by_tile
+from popple.sim.liveness import Interval
+from popple.sim.reuse import ExchangeReuse
 from popple.target import Chip
 from popple.units import ceil_div
 
@@ -51,12 +49,6 @@ _STREAM_INSTRUCTIONS = 3
 _LOOP_INSTRUCTIONS = 5
 _BRANCH_INSTRUCTIONS = 3
 _CALL_INSTRUCTIONS = 2
-
-# Exchange code, in instructions: one to enter, one per 64 words sent, two per message
-# received (12 to 16 B for one message, 268 to 272 B for 32 messages and one word sent).
-_ENTER_INSTRUCTIONS = 1
-_WORDS_PER_SEND = 64
-_WORD_BYTES = 4
 
 # Host exchange: a tile that sends 140 B (one packet) has 104 B of code and 16 B of
 # headers for it, one that sends 524 B (three packets) 144 B and 32 B.
@@ -80,12 +72,12 @@ _INSTRUCTIONS_ON_CHIP: Mapping[type[Step], int] = {
 Span: TypeAlias = tuple[int, int]
 """Tiles from the first up to, not including, the second"""
 
-_Pattern: TypeAlias = tuple[TileVector, TileVector, TileVector | None, bool]
-"""Bytes sent and received, messages received, and whether pairs share their buses"""
+Lives: TypeAlias = Mapping[str, Sequence[Interval]]
+"""When transient variables live"""
 
 
 def code_and_state(
-    program: Program, steps: Numbering, chip: Chip
+    program: Program, steps: Numbering, lives: Lives, chip: Chip
 ) -> dict[Category, TileVector]:
     """Bytes by tile of everything that is not a variable, by category."""
     every_tile = TileVector.constant(program.num_tiles, 1)
@@ -97,7 +89,7 @@ def code_and_state(
         Category.CONTROL_CODE: _control_code(program, steps, chip),
         Category.VERTEX_CODE: _vertex_code(program, compute_sets),
         Category.VERTEX_STATE: _vertex_state(program, compute_sets),
-        **_transfer_code(program, steps, chip),
+        **_transfer_code(program, steps, lives, chip),
     }
     return {
         category: vector for category, vector in found.items() if not vector.is_zero
@@ -187,11 +179,11 @@ def _control_code(program: Program, steps: Numbering, chip: Chip) -> TileVector:
 
 
 def _transfer_code(
-    program: Program, steps: Numbering, chip: Chip
+    program: Program, steps: Numbering, lives: Lives, chip: Chip
 ) -> dict[Category, TileVector]:
     """Code and packet headers of transfers between tiles, chips and the host."""
     sums: dict[Category, TileSum] = defaultdict(lambda: TileSum(program.num_tiles))
-    for code in added_exchange_code(program, steps).values():
+    for code in added_exchange_code(program, steps, lives).values():
         sums[Category.EXCHANGE_CODE].add(code, chip.instruction_bytes)
     for row in steps:
         step = row.step
@@ -207,66 +199,16 @@ def _transfer_code(
     return {category: total.to_vector() for category, total in sums.items()}
 
 
-def added_exchange_code(program: Program, steps: Numbering) -> dict[int, TileVector]:
+def added_exchange_code(
+    program: Program, steps: Numbering, lives: Lives
+) -> dict[int, TileVector]:
     """Instructions that exchanges add to every tile, by the number of the step."""
-    exchanges = _Exchanges(program)
+    exchanges = ExchangeReuse(program, lives)
     return {
         row.id: exchanges.add(row.step)
         for row in steps
         if isinstance(row.step, Exchange)
     }
-
-
-class _Exchanges:
-    """The exchanges whose code stands already; equal code is reused.
-
-    The compiler reuses exchange code (its option `opt.enableInternalExchangeReuse`).
-    Transient variables of equal ops get equal addresses layer after layer, those that
-    are always live have addresses of their own: in a genuine profile of 24 equal layers
-    that share no functions, every layer but the first has a third of the first's code.
-    """
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._seen: dict[_Pattern, set[tuple[str, ...]]] = defaultdict(set)
-
-    def add(self, step: Exchange) -> TileVector:
-        """Instructions that an exchange adds to every tile."""
-        code = exchange_instructions(step)
-        seen, fixed = self._seen[_pattern(step)], self._fixed(step)
-        is_new, is_known = not seen, fixed in seen
-        seen.add(fixed)
-        if is_new:
-            return code
-        if is_known or not fixed:
-            return code.scaled(0)
-        variables = self._program.variables
-        own = add_all((variables[name].bytes_by_tile for name in fixed), len(code))
-        return combine(lambda each: each[0] if each[1] else 0, [code, own])
-
-    def _fixed(self, step: Exchange) -> tuple[str, ...]:
-        variables = self._program.variables
-        names = dict.fromkeys((*step.reads, *step.writes))
-        return tuple(name for name in names if is_always_live(variables[name]))
-
-
-def _pattern(step: Exchange) -> _Pattern:
-    messages = step.messages_by_tile
-    return step.sent_by_tile, step.received_by_tile, messages, step.is_shared
-
-
-def exchange_instructions(step: Exchange) -> TileVector:
-    """Instructions of an exchange phase on every tile that takes part in it."""
-
-    def instructions(values: Sequence[int]) -> int:
-        sent, received, messages = values
-        if not sent and not received:
-            return 0
-        sends = ceil_div(sent, _WORD_BYTES * _WORDS_PER_SEND)
-        return _ENTER_INSTRUCTIONS + sends + messages * CONTROLS_PER_MESSAGE
-
-    vectors = [step.sent_by_tile, step.received_by_tile, messages_by_tile(step)]
-    return combine(instructions, vectors)
 
 
 def _packets(bytes_by_tile: TileVector, chip: Chip) -> TileVector:

@@ -112,7 +112,7 @@ def find_memory(
     always = [program.variables[name] for name in liveness.always_live]
     transient = [program.variables[name] for name in liveness.intervals]
     peak = find_peak(transient, liveness.intervals, program.num_tiles)
-    code = code_and_state(program, steps, chip)
+    code = code_and_state(program, steps, liveness.intervals, chip)
     held = [{v.category: v.bytes_by_tile} for v in always]
     return Memory(
         _added([*held, code], program.num_tiles),

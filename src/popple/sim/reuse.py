@@ -1,0 +1,99 @@
+"""Reuse: which exchanges run the code of earlier ones.
+
+In: exchanges in the order of the program, and when variables live. Out: the
+instructions that each of them adds to every tile.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from popple.program import Exchange, Program, TileVector, add_all, combine
+from popple.sim.liveness import Interval, is_always_live
+from popple.sim.phases import CONTROLS_PER_MESSAGE, messages_by_tile
+from popple.units import ceil_div
+
+# Exchange code, in instructions: one to enter, one per 64 words sent, two per message
+# received (12 to 16 B for one message, 268 to 272 B for 32 messages and one word sent).
+_ENTER_INSTRUCTIONS = 1
+_WORDS_PER_SEND = 64
+_WORD_BYTES = 4
+
+_Pattern: TypeAlias = tuple[TileVector, TileVector, TileVector | None, bool]
+"""Bytes sent and received, messages received, and whether pairs share their buses"""
+
+
+class ExchangeReuse:
+    """The exchanges whose code stands already; equal code is reused.
+
+    The compiler reuses exchange code (its option `opt.enableInternalExchangeReuse`), if
+    addresses agree. Those of variables that live at the same time cannot: weights, and
+    activations that wait for a backward pass. Other variables of equal ops get equal
+    addresses layer after layer: in a genuine profile of 24 equal layers that share no
+    functions, every layer but the first has a third of the first's code.
+    """
+
+    def __init__(
+        self, program: Program, intervals: Mapping[str, Sequence[Interval]]
+    ) -> None:
+        self._program = program
+        self._intervals = intervals
+        self._standing: dict[_Pattern, list[Exchange]] = defaultdict(list)
+
+    def add(self, step: Exchange) -> TileVector:
+        """Instructions that an exchange adds to every tile."""
+        code, standing = exchange_instructions(step), self._standing[_pattern(step)]
+        elsewhere: tuple[str, ...] | None = None
+        for other in standing:
+            found = tuple(self._elsewhere(step, other))
+            if not found:
+                return code.scaled(0)
+            if elsewhere is None or len(found) < len(elsewhere):
+                elsewhere = found
+        standing.append(step)
+        return code if elsewhere is None else self._where(code, elsewhere)
+
+    def _elsewhere(self, step: Exchange, other: Exchange) -> Iterator[str]:
+        """The variables that have another address than those of the other exchange."""
+        for mine, its in ((step.reads, other.reads), (step.writes, other.writes)):
+            for name, counterpart in zip(mine, its, strict=False):
+                if name != counterpart and self._live_together(name, counterpart):
+                    yield name
+
+    def _live_together(self, name: str, other: str) -> bool:
+        variables = self._program.variables
+        if is_always_live(variables[name]) or is_always_live(variables[other]):
+            return True
+        theirs = self._intervals.get(other, ())
+        return any(
+            first <= end and start <= last
+            for first, last in self._intervals.get(name, ())
+            for start, end in theirs
+        )
+
+    def _where(self, code: TileVector, names: Sequence[str]) -> TileVector:
+        """The code of the tiles that hold some of the variables."""
+        variables = self._program.variables
+        held = add_all((variables[name].bytes_by_tile for name in names), len(code))
+        return combine(lambda each: each[0] if each[1] else 0, [code, held])
+
+
+def _pattern(step: Exchange) -> _Pattern:
+    messages = step.messages_by_tile
+    return step.sent_by_tile, step.received_by_tile, messages, step.is_shared
+
+
+def exchange_instructions(step: Exchange) -> TileVector:
+    """Instructions of an exchange phase on every tile that takes part in it."""
+
+    def instructions(values: Sequence[int]) -> int:
+        sent, received, messages = values
+        if not sent and not received:
+            return 0
+        sends = ceil_div(sent, _WORD_BYTES * _WORDS_PER_SEND)
+        return _ENTER_INSTRUCTIONS + sends + messages * CONTROLS_PER_MESSAGE
+
+    vectors = [step.sent_by_tile, step.received_by_tile, messages_by_tile(step)]
+    return combine(instructions, vectors)
