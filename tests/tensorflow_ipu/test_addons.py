@@ -43,6 +43,24 @@ def test_recurrent_layers_are_those_of_keras(ours: str, stock: Any) -> None:
         getattr(layers, ours)(4, recurrent_dropout=0.5)
 
 
+@pytest.mark.parametrize("returns", ["return_sequences", "return_state"])
+def test_layers_that_reset_first_train_as_those_of_keras(returns: str) -> None:
+    ours = layers.GRU(4, **{returns: True})
+    twin = keras.layers.GRU(4, reset_after=False, **{returns: True})
+    for layer in (ours, twin):
+        layer.build(SEQUENCES.shape)
+    twin.set_weights(ours.get_weights())
+
+    @tf.function
+    def gradients(layer: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = sum(tf.reduce_sum(t**2) for t in tf.nest.flatten(layer(SEQUENCES)))
+        return tape.gradient(loss, layer.trainable_variables)
+
+    for found, expected in zip(gradients(ours), gradients(twin), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
 def test_dropout_scales_what_it_keeps() -> None:
     layer = layers.Dropout(0.25, seed=[1, 2])
     ones = tf.ones([1000])

@@ -93,3 +93,14 @@ def test_weights_are_not_copied_in_the_loop() -> None:
 
 def _is_plain(temporary: Temporary) -> bool:
     return not temporary.is_interleaved
+
+
+def test_one_matrix_may_be_that_of_input_and_state() -> None:
+    inputs = [f16(3, 8, 32), f16(8, 64), f16(96, 192), f16(192)]
+    outputs = [f16(3, 8, 64), f16(8, 64)]
+    attrs = {"cell": "gru", "num_states": 1}
+    found = plan(make("recurrent", inputs, outputs, **attrs), (None,) * 4)
+    assert loop_of(found).steps == loop_of(layer("gru", 3)).steps
+    *_, matrix, bias = found.inputs
+    assert matrix is not None
+    assert bias is None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import tensorflow as tf
 from tensorflow import keras
+from tensorflow.compiler.plugin.poplar.ops import _recurrent
 
 from ..._options import check_options
 from .ipu_layer import check_unsupported
@@ -67,6 +69,51 @@ class GRU(keras.layers.GRU, _Weights):
     def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
         arguments = {"reset_after": False, **_arguments("GRU", kwargs)}
         super().__init__(units, *args, **arguments)
+
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        training: Any = None,
+        initial_state: Any = None,
+    ) -> Any:
+        """Outputs, or the last one, and the last state if that is wanted.
+
+        Keras has no function for a layer whose reset gate comes first.
+        """
+        if mask is not None or not self._is_plain(inputs):
+            return super().call(inputs, mask, training, initial_state)
+        if initial_state is None:
+            initial_state = self.get_initial_state(inputs)
+        outputs = _recurrent.gru(
+            inputs if self.time_major else tf.transpose(inputs, [1, 0, 2]),
+            tf.nest.flatten(initial_state)[0],
+            self.kernel,
+            tf.reshape(self.biases, [3, -1]),
+            None,
+            None,
+            self._activations(),
+            resets_after=False,
+            recurrent_kernel=self.recurrent_kernel,
+        )
+        last = outputs[-1]
+        if self.return_sequences:
+            result = outputs if self.time_major else tf.transpose(outputs, [1, 0, 2])
+        else:
+            result = last
+        return [result, last] if self.return_state else result
+
+    def _is_plain(self, inputs: Any) -> bool:
+        """Whether the layer is one loop and nothing else."""
+        is_more = self.reset_after or self.stateful or self.dropout
+        is_known = set(self._activations()) <= set(_recurrent.ACTIVATIONS)
+        return is_known and not is_more and isinstance(inputs, tf.Tensor)
+
+    def _activations(self) -> tuple[str, str]:
+        """Names of the functions of outputs and gates."""
+        functions = (self.activation, self.recurrent_activation)
+        first, second = map(keras.activations.serialize, functions)
+        return str(first), str(second)
 
 
 def _arguments(layer: str, given: dict[str, Any]) -> dict[str, Any]:

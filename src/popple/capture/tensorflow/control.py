@@ -23,6 +23,7 @@ from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.loops import LoopToWalk, walk_loop
 from popple.capture.tensorflow.ops.forms import lower_generic
 from popple.capture.tensorflow.order import changes_something
+from popple.capture.tensorflow.recurrent import lower_recurrent
 from popple.capture.tensorflow.tags import SCHEDULE
 from popple.capture.tensorflow.trips import LoopTensors
 from popple.capture.tensorflow.walk import Call, Control, Walker
@@ -44,6 +45,8 @@ def lower_call(walker: Walker, call: Call) -> Sequence[Known]:
         tag = replace(tag, phase=tag.phase or Phase.FORWARD)
         context = OpContext(walker.builder, walker.effects, call.op, tag, call.inputs)
         return lower_generic(context)
+    if (layer := lower_recurrent(walker, call, name, graph)) is not None:
+        return layer
     around = call.around.inside(tag)
     if name.startswith(_BACKWARD):
         around = replace(around, phase=around.phase or Phase.BACKWARD)

@@ -1,8 +1,9 @@
 """What is known about a tensor while a program is walked.
 
 A tensor is a value of the Graph (its name), a constant (an array, known when
-compiling), a resource (a variable, an iterator, a queue), a list of tensors, something
-in a branch that is not taken, or None: something the machine has no part in.
+compiling), a resource (a variable, an iterator, a queue), a list of tensors, what a
+recurrent layer keeps for its gradient, something in a branch that is not taken, or
+None: something the machine has no part in.
 """
 
 from __future__ import annotations
@@ -36,10 +37,25 @@ class TensorList:
 
 
 @dataclass(frozen=True)
+class KeptLayer:
+    """What a recurrent layer keeps for its gradient.
+
+    `value` holds it; `inputs` are those of the layer's op, `arguments` names those of
+    the function that the program calls.
+    """
+
+    value: str
+    inputs: tuple[str, ...]
+    arguments: tuple[str, ...]
+    cell: str
+    num_states: int
+
+
+@dataclass(frozen=True)
 class NotTaken:
     """A tensor in an old-style branch that is not taken."""
 
 
 Known: TypeAlias = (
-    "str | np.ndarray[Any, Any] | Resource | TensorList | NotTaken | None"
+    "str | np.ndarray[Any, Any] | Resource | TensorList | KeptLayer | NotTaken | None"
 )

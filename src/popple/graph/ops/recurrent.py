@@ -6,8 +6,9 @@ OPS = (
     OpDef(
         "recurrent",
         "recurrent",
-        "Input [T,B,I], `num_states` states [B,H], weights of input and state, biases: "
-        "outputs [T,B,H], last states and, for a gradient, what it needs; "
+        "Input [T,B,I], `num_states` states [B,H], matrices of input and state or one "
+        "of both, rows of biases: outputs [T,B,H], last states and, for a gradient, "
+        "what it needs; "
         "`cell` is lstm, gru or gru_reset_before.",
         arity=(4, None),
         num_outputs=None,

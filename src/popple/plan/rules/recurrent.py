@@ -252,10 +252,11 @@ class _Layer:
         """The mapping wanted for each input of the forward op."""
         x, *rest = self.types
         states = [self.state_like(t) for t in rest[: self.num_states]]
-        matrices = rest[self.num_states :][:2]
-        biases = (None,) * (len(rest) - self.num_states - 2)
-        wanted = [mapping_like(weights, matrix) for matrix in matrices]
-        return self.state_like(x), *states, *wanted, *biases
+        wanted = [
+            mapping_like(weights, tensor) if _is_matrix(tensor) else None
+            for tensor in rest[self.num_states :]
+        ]
+        return self.state_like(x), *states, *wanted
 
     def add_sequence(
         self, builder: PlanBuilder, name: str, given: TileMapping | None
@@ -267,10 +268,10 @@ class _Layer:
     def add_weights(self, builder: PlanBuilder, wish: TileMapping) -> None:
         """Weights that lie elsewhere are brought to their place before the loop."""
         first = self.first + 1 + self.num_states
-        for index in (first, first + 1):
-            tensor = self.request.signature.inputs[index]
-            given, target = self.request.inputs[index], mapping_like(wish, tensor)
-            if given is not None and given != target:
+        types = self.request.signature.inputs[first:]
+        for tensor, given in zip(types, self.request.inputs[first:], strict=True):
+            target = mapping_like(wish, tensor)
+            if _is_matrix(tensor) and given is not None and given != target:
                 builder.rearrange("weights", tensor, given, target, in_order=False)
 
     def operand(self, width: int) -> TileMapping:
@@ -278,6 +279,11 @@ class _Layer:
         batch, _, _ = self.sizes
         tensor = TensorType(self.dtype, (batch, width))
         return self.state_like(tensor)
+
+
+def _is_matrix(weight: TensorType) -> bool:
+    """Whether products read a weight; biases are rows."""
+    return len(weight.shape) > 1
 
 
 def _forward_shape(batch: int, width: int, made: int) -> tuple[int, int, int]:

@@ -1,7 +1,8 @@
 """LSTM and GRU over a sequence, in TensorFlow's operators.
 
 Sequences are time-major. Gates lie in a kernel as in Keras: input, forget, candidate,
-output; and update, reset, candidate.
+output; and update, reset, candidate. A layer is a function of its own, with the names,
+arguments and results by which the cost model knows layers (those of Keras).
 """
 
 from __future__ import annotations
@@ -72,6 +73,85 @@ def gru_step(
         return z * h + (1 - z) * act(n)
 
     return step
+
+
+def lstm(
+    inputs: Tensor,
+    h: Tensor,
+    c: Tensor,
+    kernel: Tensor,
+    biases: Tensor,
+    lengths: Tensor | None,
+    activations: tuple[str, str],
+    keeps_last: bool,
+) -> tuple[Tensor, Tensor]:
+    """All outputs and the last cell.
+
+    Without `keeps_last` the last cell of shorter sequences is zero.
+    """
+
+    def popnn_lstm(
+        inputs: Tensor,
+        init_h: Tensor,
+        init_c: Tensor,
+        kernel: Tensor,
+        bias: Tensor,
+        lengths: Tensor | None,
+    ) -> tuple[Tensor, ...]:
+        step = lstm_step(kernel, bias, *activations)
+        (outputs, cells), (h, c) = unroll(step, inputs, (init_h, init_c), lengths)
+        return h, outputs, h, c if keeps_last else cells[-1], tf.constant(0.0)
+
+    _, outputs, _, last, _ = _run(popnn_lstm, inputs, h, c, kernel, biases, lengths)
+    return outputs, last
+
+
+def gru(
+    inputs: Tensor,
+    h: Tensor,
+    kernel: Tensor,
+    biases: Tensor,
+    lengths: Tensor | None,
+    scores: Tensor | None,
+    activations: tuple[str, str],
+    resets_after: bool,
+    recurrent_kernel: Tensor | None = None,
+) -> Tensor:
+    """All outputs; attention scores scale the update gates.
+
+    The kernel is that of inputs only if that of the state is given by itself.
+    """
+
+    def popnn_gru(
+        inputs: Tensor,
+        init_h: Tensor,
+        kernel: Tensor,
+        recurrent_kernel: Tensor | None,
+        bias: Tensor,
+        lengths: Tensor | None,
+        scores: Tensor | None,
+    ) -> tuple[Tensor, ...]:
+        if recurrent_kernel is not None:
+            kernel = tf.concat([kernel, recurrent_kernel], 0)
+        step = gru_step(kernel, bias, *activations, resets_after)
+        if scores is None:
+            scores = tf.zeros(tf.shape(inputs)[:2], inputs.dtype)
+        steps = (inputs, tf.expand_dims(scores, 2))
+        outputs, last = unroll(step, steps, init_h, lengths)
+        return last, outputs, last, tf.constant(0.0)
+
+    if not resets_after:
+        popnn_gru.__name__ = "popnn_gru_reset_before"
+    weights = (kernel, recurrent_kernel, biases)
+    return _run(popnn_gru, inputs, h, *weights, lengths, scores)[1]
+
+
+def _run(layer: Callable[..., Any], *arguments: Tensor | None) -> Any:
+    """Call a layer, inside a program as a function."""
+    tensors = [None if a is None else tf.convert_to_tensor(a) for a in arguments]
+    if tf.executing_eagerly():
+        return layer(*tensors)
+    return tf.function(layer, autograph=False)(*tensors)
 
 
 def unroll(step: Step, inputs: Any, state: Any, seq_len: Tensor | None) -> Any:

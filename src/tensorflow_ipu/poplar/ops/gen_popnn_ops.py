@@ -97,10 +97,16 @@ def popnn_dynamic_lstm_layer(
     """
     _check_tuning(tuning)
     with tf.name_scope(name or "PopnnLstmLayer"):
-        step = _recurrent.lstm_step(kernel, biases, activation, recurrent_activation)
-        state = (input_h_state, input_c_state)
-        (outputs, cells), (_, c) = _recurrent.unroll(step, inputs, state, seq_len)
-    last = c if preserve_final_state else cells[-1]
+        outputs, last = _recurrent.lstm(
+            inputs,
+            input_h_state,
+            input_c_state,
+            kernel,
+            biases,
+            seq_len,
+            (activation, recurrent_activation),
+            keeps_last=preserve_final_state,
+        )
     return Lstm(outputs, last, tf.zeros([0], outputs.dtype))
 
 
@@ -119,10 +125,9 @@ def popnn_gru_layer(
 ) -> Gru:
     """A GRU over a time-major sequence."""
     _check_tuning(tuning)
-    step = _recurrent.gru_step(
-        kernel, biases, activation, recurrent_activation, reset_after
-    )
-    return _gru(step, inputs, initial_state, None, None, name)
+    layer = (inputs, initial_state, kernel, biases)
+    activations = (activation, recurrent_activation)
+    return _gru(layer, activations, reset_after, None, None, name)
 
 
 def popnn_dynamic_gru_layer(
@@ -141,10 +146,9 @@ def popnn_dynamic_gru_layer(
 ) -> Gru:
     """A GRU over time-major sequences of different lengths."""
     _check_tuning(tuning)
-    step = _recurrent.gru_step(
-        kernel, biases, activation, recurrent_activation, reset_after
-    )
-    return _gru(step, inputs, initial_state, seq_len, None, name)
+    layer = (inputs, initial_state, kernel, biases)
+    activations = (activation, recurrent_activation)
+    return _gru(layer, activations, reset_after, seq_len, None, name)
 
 
 def popnn_augru_layer(
@@ -164,29 +168,24 @@ def popnn_augru_layer(
 ) -> Gru:
     """A GRU whose update gates are scaled by one minus an attention score."""
     _check_tuning(tuning)
-    step = _recurrent.gru_step(
-        kernel, biases, activation, recurrent_activation, reset_after
-    )
-    return _gru(step, inputs, initial_state, seq_len, att_score, name)
+    layer = (inputs, initial_state, kernel, biases)
+    activations = (activation, recurrent_activation)
+    return _gru(layer, activations, reset_after, seq_len, att_score, name)
 
 
 popnn_a_u_g_r_u_layer = popnn_augru_layer
 
 
 def _gru(
-    step: _recurrent.Step,
-    inputs: Tensor,
-    initial_state: Tensor,
+    layer: tuple[Tensor, Tensor, Tensor, Tensor],
+    activations: tuple[str, str],
+    resets_after: bool,
     seq_len: Tensor | None,
     att_score: Tensor | None,
     name: str | None,
 ) -> Gru:
     with tf.name_scope(name or "PopnnGruLayer"):
-        inputs = tf.convert_to_tensor(inputs)
-        if att_score is None:
-            att_score = tf.zeros(tf.shape(inputs)[:2], inputs.dtype)
-        scores = tf.expand_dims(att_score, 2)
-        outputs, _ = _recurrent.unroll(step, (inputs, scores), initial_state, seq_len)
+        outputs = _recurrent.gru(*layer, seq_len, att_score, activations, resets_after)
     return Gru(outputs, tf.zeros([0], outputs.dtype))
 
 

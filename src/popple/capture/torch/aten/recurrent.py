@@ -7,22 +7,17 @@ from typing import Any
 
 from torch.fx import Node
 
+from popple.capture.recurrent import kept_type
 from popple.capture.torch.aten.forms import Lowering
 from popple.capture.torch.builder import NodeContext
-from popple.graph import Attr, TensorType
-
-KEPT_UNITS = {"lstm": 6, "gru": 4, "gru_reset_before": 3}
-"""States of a step kept for its gradient: gates, and for an LSTM the cell before and
-the tanh of the cell after it (getFwdIntermediatesToSave in PopLibs popnn/Lstm.cpp)."""
+from popple.graph import Attr
 
 
 def lower_recurrent(context: NodeContext) -> None:
     """The layer; what its gradient needs is a result if there is a gradient."""
     *types, _ = context.result_types()
     if _is_read(context.node, len(types)):
-        time, batch, size = types[0].shape
-        width = KEPT_UNITS[str(context.args[3])] * size
-        types.append(TensorType(types[0].dtype, (time, batch, width)))
+        types.append(kept_type(str(context.args[3]), types[0]))
     names: list[Any] = context.emit(
         "recurrent", context.inputs(), types, attrs=_attrs(context.args[1:4])
     )
