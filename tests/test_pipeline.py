@@ -19,6 +19,7 @@ from popple.place import (
     Recompute,
     RepeatOnDevice,
     Replicate,
+    Schedule,
     Shard,
     ShareUpdates,
     UpdateWeights,
@@ -44,6 +45,7 @@ def test_inference_is_replicated_shared_out_and_repeated() -> None:
         Shard(Strategy.SHARDED),
         Offload(),
         RepeatOnDevice(3, 4),
+        Schedule(),
     ]
 
 

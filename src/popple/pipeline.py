@@ -29,6 +29,7 @@ from popple.place import (
     Recompute,
     RepeatOnDevice,
     Replicate,
+    Schedule,
     Shard,
     ShareUpdates,
     UpdateWeights,
@@ -117,6 +118,7 @@ def passes_of(options: ModelOptions) -> list[Pass]:
             stashes=memory.stashes_off_chip,
         ),
         RepeatOnDevice(options.device_iterations, options.micro_batch),
+        Schedule(),
     ]
 
 

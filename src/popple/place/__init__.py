@@ -7,6 +7,7 @@ from popple.place.pipeline import Pipeline, number_stages
 from popple.place.recompute import Recompute
 from popple.place.repeat import RepeatOnDevice
 from popple.place.replicate import Replicate
+from popple.place.schedule import Schedule
 from popple.place.shard import Shard
 from popple.place.share_updates import ShareUpdates
 from popple.place.update_weights import UpdateWeights
@@ -19,6 +20,7 @@ __all__ = [
     "Recompute",
     "RepeatOnDevice",
     "Replicate",
+    "Schedule",
     "Shard",
     "ShareUpdates",
     "UpdateWeights",
