@@ -129,7 +129,16 @@ class MultiConv:
                 node.meta.setdefault(ATTRS, {})[name] = chosen
         if self._plan_type is not MultiConvPlanType.Serial:
             for node in convolutions:
-                node.meta.setdefault(ATTRS, {})["multi_conv"] = convolutions[0].name
+                node.meta.setdefault(ATTRS, {}).update(self._group(convolutions[0]))
+
+    def _group(self, first: Node) -> dict[str, Any]:
+        """What the convolutions that run side by side have in common."""
+        wishes = {
+            "multi_conv": first.name,
+            "reserved_tiles": self._per_conv_reserved_tiles,
+            "cycle_back_off": self._cycle_back_off,
+        }
+        return {name: wish for name, wish in wishes.items() if wish is not None}
 
 
 def _is_convolution(node: Node) -> bool:

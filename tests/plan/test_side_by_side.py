@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from popple.graph import DType, Graph, Op, Phase, Role, TensorType, Value
 from popple.plan import plan_graph
@@ -60,6 +61,20 @@ def test_what_depends_on_each_other_runs_in_turn() -> None:
     graph = make_graph("block", chained=True)
     assert placed(graph) == graph.ops
     assert placed(make_graph("")) == make_graph("").ops
+
+
+def test_gradients_share_tiles_as_the_program_wishes() -> None:
+    graph = make_graph("block")
+    wishes = {"reserved_tiles": 700, "cycle_back_off": 0.0}
+    marked = [
+        replace(op, attrs={**op.attrs, **wishes}) if op.kind == "conv" else op
+        for op in graph.ops
+    ]
+    ops = placed(graph.with_ops(marked))
+    for op in (op for op in ops if "tiles" in op.attrs):
+        assert op.attrs["reserved_tiles"] == 700
+    _, first = next(op.attrs["tiles"] for op in ops if op.name == "gb")
+    assert first <= TARGET.chip.num_tiles - 700
 
 
 def compute_phases(step: Step) -> list[Execute]:

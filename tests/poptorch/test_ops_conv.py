@@ -64,6 +64,16 @@ def test_options_are_for_all_convolutions_or_for_each(
     assert {op.attrs["partials"] for op in convs} == {"f16"}
 
 
+def test_options_of_the_group_are_on_every_convolution() -> None:
+    wishes = poptorch.MultiConv().perConvReservedTiles(9).cycleBackOff(0.5)
+    model = compiled(Pair(wishes))
+    model.compile(X)
+    convs = [op for op in model.__popple__().graph.ops if op.kind == "conv"]
+    assert len({op.attrs["multi_conv"] for op in convs}) == 1
+    for op in convs:
+        assert (op.attrs["reserved_tiles"], op.attrs["cycle_back_off"]) == (9, 0.5)
+
+
 def test_there_must_be_a_value_for_each_convolution() -> None:
     wishes = poptorch.MultiConv().availableMemoryProportions([0.2, 0.1, 0.3])
     with pytest.raises(poptorch.Error, match="2 convolutions and 3 values"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,22 @@ def test_multi_conv_refuses_options_that_it_does_not_have(
             call(1.0)
     right = ipu.nn_ops.multi_conv(lambda x: x, options={"cycleBackOff": "0.2"})
     assert tf.function(right)(1.0).numpy() == 1.0
+
+
+@pytest.mark.parametrize("plan_type", ["parallel", "serial"])
+def test_options_of_multi_conv_are_on_its_convolutions(plan_type: str) -> None:
+    options = {"planType": plan_type, "cycleBackOff": "0.5"}
+
+    @ipu.nn_ops.multi_conv(options=options)
+    def convolve(x: Any) -> Any:
+        return tf.nn.conv2d(x, tf.ones((1, 1, 1, 1)), 1, "VALID")
+
+    concrete = tf.function(convolve).get_concrete_function(tf.ones((1, 2, 2, 1)))
+    (op,) = (op for op in concrete.graph.get_operations() if op.type == "Conv2D")
+    marks = op.node_def.attr
+    assert ("_ipu_multi_conv" in marks) == (plan_type == "parallel")
+    if plan_type == "parallel":
+        assert json.loads(marks["_ipu_multi_conv"].s)["cycle_back_off"] == 0.5
 
 
 def test_convolutions_side_by_side_do_not_need_each_other() -> None:

@@ -1,7 +1,8 @@
 """Convolutions of one group run side by side, each on tiles of its own.
 
 In: a graph in which forward convolutions that were declared independent share the
-attribute `multi_conv`. Out: the graph with their gradients grouped alike, groups next
+attribute `multi_conv`, with wishes of their own for `reserved_tiles` and
+`cycle_back_off`. Out: the graph with their gradients grouped alike, groups next
 to each other in the order of execution, and `tiles` for each of their ops: the share of
 the chip that its plan may use.
 """
@@ -13,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from popple.graph import Attr, Graph, Op, TensorType, get_op
-from popple.plan.conv.sharing import Rival, Share, share_tiles
+from popple.plan.conv.sharing import Rival, Share, SharingOptions, share_tiles
 from popple.plan.planner import Planner
 from popple.plan.rules.conv import find_problem
 
 GROUP = "multi_conv"
+_WISHES = ("reserved_tiles", "cycle_back_off")
 _GRADIENTS = ("conv_input_grad", "conv_weight_grad")
 
 
@@ -38,21 +40,27 @@ def group_of(op: Op) -> str:
 
 def _find_groups(graph: Graph) -> dict[str, list[Op]]:
     """Ops by group: forward convolutions, their input and their weight gradients."""
-    by_operands: dict[tuple[str, TensorType], str] = {}
+    by_operands: dict[tuple[str, TensorType], Op] = {}
     groups: defaultdict[str, list[Op]] = defaultdict(list)
     for op in graph.ops:
         if op.kind == "conv" and (name := str(op.attrs.get(GROUP, ""))):
             groups[_unit_name(name, op)].append(op)
             field, kernel = op.inputs
-            by_operands[graph.root(kernel), graph.type_of(field)] = name
-            by_operands[graph.root(field), graph.type_of(kernel)] = name
+            by_operands[graph.root(kernel), graph.type_of(field)] = op
+            by_operands[graph.root(field), graph.type_of(kernel)] = op
     for op in graph.ops if by_operands else ():
         if op.kind in _GRADIENTS:
             # What it is computed from, and what it is the gradient of.
             key = graph.root(op.inputs[1]), graph.type_of(op.outputs[0])
-            if name := by_operands.get(key):
-                groups[_unit_name(name, op)].append(op)
+            if (forward := by_operands.get(key)) is not None:
+                name = _unit_name(str(forward.attrs[GROUP]), op)
+                groups[name].append(replace(op, attrs={**_wishes(forward), **op.attrs}))
     return dict(groups)
+
+
+def _wishes(op: Op) -> dict[str, Attr]:
+    """What a program said about the group of an op."""
+    return {name: op.attrs[name] for name in _WISHES if name in op.attrs}
 
 
 def _unit_name(group: str, op: Op) -> str:
@@ -78,15 +86,17 @@ def _find_needs(graph: Graph, units: Mapping[str, list[Op]]) -> dict[str, list[s
     needs: dict[str, dict[str, None]] = {unit: {} for unit in units}
     for op in graph.ops:
         unit = unit_of[op.name]
-        inputs, outputs = (list(map(graph.root, n)) for n in (op.inputs, op.outputs))
-        before = [maker[name] for name in (*inputs, *outputs) if name in maker]
-        before += [reader for name in outputs for reader in readers[name]]
+        is_view = get_op(op.kind).is_view
+        read = list(map(graph.root, op.inputs))
+        written = [] if is_view else list(map(graph.root, op.outputs))
+        names = (*op.inputs, *read, *written)  # as they are read: views come first
+        before = [maker[name] for name in names if name in maker]
+        before += [reader for name in written for reader in readers[name]]
         needs[unit].update(dict.fromkeys(before))
         needs[unit].pop(unit, None)
-        for name in inputs:
+        for name in read:
             readers[name].append(unit)
-        if not get_op(op.kind).is_view:
-            maker.update((name, unit) for name in outputs)
+        maker.update((name, unit) for name in (*op.outputs, *written))
     return {unit: list(found) for unit, found in needs.items()}
 
 
@@ -118,9 +128,23 @@ def _share_all(
             planner.request(graph.signature(op), (None, None)) for op in members
         ]
         rivals = [Rival(find_problem(r), r.options.memory_proportion) for r in requests]
-        shares = share_tiles(rivals, planner.target.chip)
+        shares = share_tiles(rivals, planner.target.chip, _options(members[0]))
         for op, share in zip(members, shares, strict=True):
             yield replace(op, attrs={**op.attrs, GROUP: name, **_attrs_of(share)})
+
+
+def _options(op: Op) -> SharingOptions:
+    """How the tiles of a group are dealt, by what is said on one of its members."""
+    default = SharingOptions()
+    return SharingOptions(
+        int(_number(op, "reserved_tiles", default.reserved_tiles)),
+        _number(op, "cycle_back_off", default.cycle_back_off),
+    )
+
+
+def _number(op: Op, name: str, default: float) -> float:
+    value = op.attrs.get(name, default)
+    return float(value) if isinstance(value, (int, float)) else default
 
 
 def _attrs_of(share: Share) -> dict[str, Attr]:

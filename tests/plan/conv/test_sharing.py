@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from popple.graph import DType
 from popple.plan.conv.problem import matmul_problem
-from popple.plan.conv.sharing import Rival, share_tiles
+from popple.plan.conv.sharing import Rival, SharingOptions, share_tiles
 from tests.plan.conv.machines import target_of
 
 CHIP = target_of("gc200").chip
@@ -39,6 +39,16 @@ def test_the_largest_gives_up_at_most_a_tenth_for_each_other() -> None:
     _, large = share_tiles([rival(64), rival(4096)], CHIP)
     best = rival(4096).plan_on(CHIP, CHIP.num_tiles - 50).cycles
     assert rival(4096).plan_on(CHIP, large.num_tiles).cycles <= 1.1 * best
+
+
+def test_programs_may_reserve_more_and_wait_longer() -> None:
+    rivals = [rival(64), rival(4096)]
+    _, usual = share_tiles(rivals, CHIP)
+    _, patient = share_tiles(rivals, CHIP, SharingOptions(cycle_back_off=1.0))
+    _, generous = share_tiles(rivals, CHIP, SharingOptions(reserved_tiles=1000))
+    assert patient.num_tiles < usual.num_tiles
+    # No more than half of the tiles are reserved where two share them.
+    assert generous.num_tiles <= CHIP.num_tiles // 2
 
 
 def test_a_reference_is_exceeded_as_little_as_possible() -> None:

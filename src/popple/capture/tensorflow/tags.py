@@ -3,7 +3,8 @@
 Facades put attributes on the ops they make: `LAYER`, `STAGE`, `PHASE`, `SHARDING`; on
 some also `ACCUMULATION`, the number of micro-batches an update is for, and `SCHEDULE`,
 a number of theirs that says how pipeline stages take turns. `HALF` is on ops that only
-imitate the machine's half precision. For everything else the op's name and its
+imitate the machine's half precision, `MULTI_CONV` on convolutions that run side by
+side, with attributes they have for it. For everything else the op's name and its
 traceback tell. A backward op has the name of the forward op it was
 made for inside its own, and inherits what it does not say itself.
 """
@@ -34,6 +35,7 @@ ACCUMULATION = "_ipu_accumulation"
 SCHEDULE = "_ipu_schedule"
 OFF_CHIP = "_ipu_off_chip"
 HALF = "_ipu_half"
+MULTI_CONV = "_ipu_multi_conv"
 
 _PHASES = {phase.value.encode(): phase for phase in Phase}
 _GRADIENTS = re.compile(r"gradient_tape|gradients(_\d+)?")

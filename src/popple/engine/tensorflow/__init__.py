@@ -13,6 +13,7 @@ from popple.engine.tensorflow.regions import (
     NOTHING,
     SAME,
     region,
+    side_by_side,
     weight_update,
 )
 from popple.engine.tensorflow.replicas import (
@@ -40,6 +41,7 @@ __all__ = [
     "per_replica",
     "region",
     "replica_index",
+    "side_by_side",
     "tracing",
     "weight_update",
 ]

@@ -20,15 +20,18 @@ __all__ = [
     "ACCUMULATE",
     "ACCUMULATION",
     "EXCHANGE",
+    "MULTI_CONV",
     "NOTHING",
     "REGION",
     "SAME",
     "region",
+    "side_by_side",
     "weight_update",
 ]
 
 REGION = "_popple_region"
 ACCUMULATION = "_ipu_accumulation"
+MULTI_CONV = "_ipu_multi_conv"
 EXCHANGE = "exchange"
 ACCUMULATE = "accumulate"
 NOTHING = "nothing"
@@ -58,6 +61,20 @@ def region(kind: str, **attrs: Any) -> Iterator[None]:
 def weight_update(num_batches: int) -> Iterator[None]:
     """Operations built inside update weights once for so many batches."""
     with _marked(ACCUMULATION, _ATTR_VALUE.AttrValue(i=num_batches)):
+        yield
+
+
+@contextlib.contextmanager
+def side_by_side(**wishes: Any) -> Iterator[None]:
+    """Convolutions built inside run at the same time, on tiles of their own.
+
+    `wishes` are attributes of these ops of the cost model.
+    """
+    if tf.executing_eagerly():
+        yield
+        return
+    attrs = {"multi_conv": f"multi_conv:{ops.uid()}", **wishes}
+    with _marked(MULTI_CONV, _ATTR_VALUE.AttrValue(s=json.dumps(attrs).encode())):
         yield
 
 

@@ -50,12 +50,28 @@ class Rival:
         return find_choice(self.problem, part, memory, reference).best
 
 
-def share_tiles(rivals: Sequence[Rival], chip: Chip) -> list[Share]:
+@dataclass(frozen=True)
+class SharingOptions:
+    """Tiles kept for each of the others; how much longer the largest may take for it.
+
+    As in PopLibs, with its names: perConvReservedTiles, cycleBackOff.
+    """
+
+    reserved_tiles: int = RESERVED_TILES
+    cycle_back_off: float = CYCLE_BACK_OFF
+
+
+def share_tiles(
+    rivals: Sequence[Rival], chip: Chip, options: SharingOptions | None = None
+) -> list[Share]:
     """Tiles for each rival, in their order."""
+    options = options or SharingOptions()
     order = sorted(range(len(rivals)), key=lambda i: rivals[i].problem.num_macs)
     *smaller, largest = order
-    reserved = min(RESERVED_TILES, max(1, chip.num_tiles // len(order)))
-    shares = {largest: _share_of_largest(rivals[largest], chip, reserved, len(smaller))}
+    reserved = min(options.reserved_tiles, max(1, chip.num_tiles // len(order)))
+    most = chip.num_tiles - reserved * len(smaller)
+    slack = 1 + options.cycle_back_off * len(smaller)
+    shares = {largest: _share_of_largest(rivals[largest], chip, most, slack)}
     first = shares[largest].num_tiles
     reference = rivals[largest].plan_on(chip, first).cycles_by_cause
     for number, index in enumerate(smaller):
@@ -69,10 +85,9 @@ def share_tiles(rivals: Sequence[Rival], chip: Chip) -> list[Share]:
     return [shares[index] for index in range(len(rivals))]
 
 
-def _share_of_largest(rival: Rival, chip: Chip, reserved: int, others: int) -> Share:
+def _share_of_largest(rival: Rival, chip: Chip, most: int, slack: float) -> Share:
     """As few tiles as do not make it much slower than all that are not reserved."""
-    most = chip.num_tiles - reserved * others
-    limit = rival.plan_on(chip, most).cycles * (1 + others * CYCLE_BACK_OFF)
+    limit = rival.plan_on(chip, most).cycles * slack
     return Share(0, _bisect(most, lambda n: rival.plan_on(chip, n).cycles <= limit))
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from popple.engine.tensorflow import side_by_side
 
 from .. import _errors, sharding
 
@@ -17,6 +20,11 @@ _OPTIONS: Mapping[str, Callable[[str], Any]] = {
     "planType": _PLAN_TYPES.index,
     "perConvReservedTiles": int,
     "cycleBackOff": float,
+}
+# Options by the names they have in the cost model.
+_WISHES = {
+    "perConvReservedTiles": ("reserved_tiles", int),
+    "cycleBackOff": ("cycle_back_off", float),
 }
 _CONVOLUTIONS = frozenset(
     {
@@ -47,14 +55,28 @@ def multi_conv(
                     f"{options} instead."
                 )
             with tf.name_scope("multi_conv"):
-                checks = [*map(_refuse, _wrong(options or {}))]
-                with tf.control_dependencies(checks):
+                wrong = _wrong(options or {})
+                with tf.control_dependencies([*map(_refuse, wrong)]):
                     tensors = [tf.convert_to_tensor(arg) for arg in args]
-                    return _independent(inner, [tf.identity(x) for x in tensors])
+                    inputs = [tf.identity(tensor) for tensor in tensors]
+                    with _planned({} if wrong else options or {}):
+                        return _independent(inner, inputs)
 
         return call
 
     return decorate if func is None else decorate(func)
+
+
+def _planned(options: Mapping[str, str]) -> contextlib.AbstractContextManager[None]:
+    """Convolutions built inside are planned as these options say."""
+    if options.get("planType") == "serial":
+        return contextlib.nullcontext()
+    wishes = {
+        name: read(options[option])
+        for option, (name, read) in _WISHES.items()
+        if option in options
+    }
+    return side_by_side(**wishes)
 
 
 def _refuse(message: str) -> Any:

@@ -9,10 +9,14 @@ import pytest
 tf: Any = pytest.importorskip("tensorflow")
 
 from popple.graph import Op  # noqa: E402
+from popple.plan.planner import Planner  # noqa: E402
+from popple.plan.side_by_side import place_side_by_side  # noqa: E402
+from popple.target import load_target  # noqa: E402
 from tests.capture.tensorflow.tracing import (  # noqa: E402
     graph_of,
     kinds,
     lower,
+    marked,
     of_kind,
     price,
     spec,
@@ -137,3 +141,23 @@ def test_layers_behind_one_another_see_no_permutation() -> None:
     assert moved == ["x", "k"]  # what comes from outside; nothing between layers
     (mean,) = of_kind(graph, "reduce_mean")
     assert mean.attrs["dims"] == (2, 3)
+
+
+def test_marked_convolutions_run_side_by_side_forward_and_backward() -> None:
+    wishes = {"s": b'{"multi_conv": "m:1", "reserved_tiles": 99}'}
+
+    def step(x: Any, a: Any, b: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([a, b])
+            with marked("_ipu_multi_conv", wishes):
+                made = [tf.nn.conv2d(x, k, 1, "SAME") for k in (a, b)]
+            loss = sum(tf.reduce_sum(tf.square(m)) for m in made)
+        return tape.gradient(loss, [a, b])
+
+    lowered = lower(step, spec(2, 8, 8, 4), spec(3, 3, 4, 6), spec(3, 3, 4, 8))
+    for op in of_kind(lowered.graph, "conv"):
+        assert (op.attrs["multi_conv"], op.attrs["reserved_tiles"]) == ("m:1", 99)
+    ops = place_side_by_side(lowered.graph, Planner(load_target("gc200"))).ops
+    spread = [op.kind for op in ops if "tiles" in op.attrs]
+    assert spread == ["conv", "conv", "conv_weight_grad", "conv_weight_grad"]
+    assert price(lowered).simulation.cost.cycles > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from popple.capture.tensorflow.ops.images import (
     layout_of,
     same_padding,
 )
+from popple.capture.tensorflow.tags import MULTI_CONV
 from popple.graph import Attr, TensorType
 
 
@@ -37,7 +39,7 @@ def lower_conv(context: OpContext) -> Sequence[Known]:
         [field, kernel],
         window.layout.type_first(result),
         suffix=".conv",
-        attrs=window.attrs,
+        attrs={**window.attrs, **json.loads(context.attr(MULTI_CONV, "{}"))},
     )
     return [window.layout.last(context, made)]
 
