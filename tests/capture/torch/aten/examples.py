@@ -273,6 +273,7 @@ def _elementwise() -> dict[str, Arguments]:
         "bitwise_not": (N,),
         "threshold": (X, 0.5, 0.0),
         "pow": (X, Y),
+        "special_xlog1py": (X, Y),
         "clamp": (X, Y, Y),
         **_each("clamp_min clamp_max", X, Y),
         **_each("add sub rsub mul div floor_divide remainder fmod", X, Y),

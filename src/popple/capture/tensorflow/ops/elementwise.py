@@ -15,6 +15,7 @@ from popple.capture.tensorflow.ops.forms import (
 )
 from popple.capture.tensorflow.ops.lists import add_lists
 from popple.capture.tensorflow.tags import HALF
+from popple.graph import DType, TensorType
 
 _KINDS = {
     "Abs": "abs",
@@ -81,8 +82,6 @@ _KINDS = {
     "Maximum": "maximum",
     "Minimum": "minimum",
     "Pow": "pow",
-    "Xlogy": "pow",
-    "Xlog1py": "pow",
     "Xdivy": "div",
     "NextAfter": "add",
     "ApproximateEqual": "equal",
@@ -127,6 +126,23 @@ def lower_pow(context: OpContext) -> Sequence[Known]:
     if exponent is not None and exponent.size == 1:
         kind = _POWERS.get(float(exponent.reshape(())), "pow")
     return [emit_elementwise(context, kind, context.inputs)]
+
+
+def times_log(kind: str) -> Rule:
+    """A factor times a logarithm, zero where the factor is zero."""
+
+    def lower(context: OpContext) -> Sequence[Known]:
+        x, y = context.inputs
+        if isinstance(y, str):
+            y = emit_elementwise(context, kind, [y], context.type_of(y), ".log")
+        if not isinstance(x, str):
+            return [emit_elementwise(context, "mul", [x, y])]
+        product = emit_elementwise(context, "mul", [x, y], suffix=".product")
+        mask = TensorType(DType.BOOL, context.type_of(x).shape)
+        is_zero = emit_elementwise(context, "equal", [x], mask, ".zero")
+        return [emit_elementwise(context, "select", [is_zero, product])]
+
+    return lower
 
 
 def lower_cast(context: OpContext) -> Sequence[Known]:
@@ -214,4 +230,6 @@ RULES: dict[str, Rule] = {
     "Select": lower_select,
     "SelectV2": lower_select,
     "SquaredDifference": lower_squared_difference,
+    "Xlog1py": times_log("log1p"),
+    "Xlogy": times_log("log"),
 }

@@ -6,6 +6,7 @@ from torch.fx import Node
 
 from popple.capture.torch.aten.forms import Lowering, emit_one, one_op, same_value
 from popple.capture.torch.builder import NodeContext
+from popple.graph import DType, TensorType
 
 _KINDS = {
     "neg": "neg",
@@ -75,9 +76,6 @@ _KINDS = {
     "fmin": "minimum",
     "atan2": "atan2",
     "copysign": "mul",
-    "hypot": "pow",
-    "logaddexp": "pow",
-    "xlogy": "pow",
     "eq": "equal",
     "ne": "not_equal",
     "lt": "less",
@@ -122,6 +120,46 @@ def lower_pow(context: NodeContext) -> None:
     if isinstance(exponent := context.arg(1), (int, float)):
         kind = _POWERS.get(exponent, "pow")
     emit_one(context, kind)
+
+
+def lower_hypot(context: NodeContext) -> None:
+    """The root of a sum of squares."""
+    squares = [
+        context.emit("square", [source], [context.type_of(source)], suffix=suffix)[0]
+        for source, suffix in zip(context.inputs(), (".x", ".y"), strict=True)
+    ]
+    (total,) = context.emit("add", squares, context.result_types(), suffix=".sum")
+    emit_one(context, "sqrt", sources=[total])
+
+
+def lower_log_of_sum(context: NodeContext) -> None:
+    """The larger one, and log1p of the exponential of how far the other is below."""
+    types = context.result_types()
+    (larger,) = context.emit("maximum", context.inputs(), types, suffix=".larger")
+    (found,) = context.emit("sub", context.inputs(), types, suffix=".difference")
+    for kind in ("abs", "neg", "exp", "log1p"):
+        (found,) = context.emit(kind, [found], types, suffix=f".{kind}")
+    emit_one(context, "add", sources=[larger, found])
+
+
+def times_log(kind: str) -> Lowering:
+    """A factor times a logarithm, zero where the factor is zero."""
+
+    def lower(context: NodeContext) -> None:
+        x, y = context.arg(0), context.arg(1)
+        factors: list[Node | str] = [x] if isinstance(x, Node) else []
+        if isinstance(y, Node):
+            factors += context.emit(kind, [y], [context.type_of(y)], suffix=".log")
+        if not isinstance(x, Node):  # a number, which is zero or not
+            emit_one(context, "mul", sources=factors)
+            return
+        types = context.result_types()
+        (product,) = context.emit("mul", factors, types, suffix=".product")
+        mask = TensorType(DType.BOOL, context.type_of(x).shape)
+        (is_zero,) = context.emit("equal", [x], [mask], suffix=".zero")
+        emit_one(context, "select", sources=[is_zero, product])
+
+    return lower
 
 
 def lower_clamp(context: NodeContext) -> None:
@@ -180,6 +218,10 @@ def lower_convert(context: NodeContext) -> None:
 LOWERINGS: dict[str, Lowering] = {
     **{f"aten.{name}": one_op(kind) for name, kind in _KINDS.items()},
     "aten.pow": lower_pow,
+    "aten.hypot": lower_hypot,
+    "aten.logaddexp": lower_log_of_sum,
+    "aten.xlogy": times_log("log"),
+    "aten.special_xlog1py": times_log("log1p"),
     "aten.clamp": lower_clamp,
     "aten.clamp_min": lower_clamp,
     "aten.clamp_max": lower_clamp,
