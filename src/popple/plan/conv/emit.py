@@ -215,6 +215,9 @@ class _Emitter:
                 supply.reads,
             )
         )
+        if supply.is_in_place:
+            draft.begin(supply.name, received)
+            return supply.name, supply.rearranged, supply.sliced
         draft.end(supply.rearranged)
         draft.end(supply.sliced)
         draft.begin(supply.name, self.occupancy.vector(supply.held_bytes))

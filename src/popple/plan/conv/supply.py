@@ -53,7 +53,8 @@ class Supply:
 
     `piece_bytes` come from one tile; `copied_after_bytes` are put in order on the
     receiving tile, `atom_bytes` at a time. `reads` is the input of the op that is left
-    to read, none once it was rearranged.
+    to read, none once it was rearranged. `is_in_place` says that the product reads
+    the rearranged operand where it is, and next to it only what had to come.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Supply:
     reads: tuple[int, ...]
     copied_after_bytes: int = 0
     atom_bytes: int = _WORD_BYTES
+    is_in_place: bool = False
 
     @property
     def rearranged(self) -> str:
@@ -153,10 +155,9 @@ def _rearranged(
     occupancy: Occupancy,
 ) -> Supply:
     """The whole operand brought into the wished mapping first."""
-    _add_copy(
-        draft, need, given.bytes_by_tile, wish.bytes_by_tile, atom_bytes, occupancy
-    )
-    supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
+    result = wish.bytes_by_tile
+    _add_copy(draft, need, given.bytes_by_tile, (result, result), atom_bytes, occupancy)
+    supply = _make_supply(need, result, need.received_bytes)
     return replace(supply, reads=())
 
 
@@ -202,30 +203,37 @@ def _transformed(
     occupancy: Occupancy,
     chip: Chip,
 ) -> Supply:
-    """The operand copied into the form, spread over the tiles that use it."""
+    """The operand copied into the form, spread over the tiles that use it.
+
+    An element is sent once, however often the form repeats it.
+    """
     source = (given or wish).bytes_by_tile
     blocks = _find_blocks(need, given, chip) if given else None
     if blocks:
         _add_transposition(draft, need, source, blocks)
         source = blocks.bytes_by_tile
     spread = occupancy.spread(need.copied_bytes)
+    moved = occupancy.spread(min(need.type.num_bytes, need.copied_bytes))
     atom_bytes = min(_WORD_BYTES, need.adjacency.group * need.type.dtype.num_bytes)
-    _add_copy(draft, need, source, spread, atom_bytes, occupancy)
+    _add_copy(draft, need, source, (moved, spread), atom_bytes, occupancy)
     draft.end(f"transposed {need.name}")
-    return replace(_make_supply(need, spread, need.received_bytes), reads=())
+    supply = _make_supply(need, spread, need.received_bytes)
+    return replace(supply, reads=(), is_in_place=True)
 
 
 def _add_copy(
     draft: Draft,
     need: Need,
     source: TileVector,
-    result: TileVector,
+    received_and_result: tuple[TileVector, TileVector],
     atom_bytes: int,
     occupancy: Occupancy,
 ) -> None:
+    """What tiles receive, put in order there."""
+    received, result = received_and_result
     reads = (need.position,)
-    draft.add(Move(f"rearrange {need.name}", source, result, reads=reads))
-    draft.begin(f"message of {need.name}", result)
+    draft.add(Move(f"rearrange {need.name}", source, received, reads=reads))
+    draft.begin(f"message of {need.name}", received)
     cycles = copy_cycles(result.maximum, atom_bytes)
     draft.multi(f"order {need.name}", "poplar::Regroup", occupancy, cycles)
     draft.end(f"message of {need.name}")
