@@ -183,15 +183,6 @@ def test_accumulators_have_the_type_that_was_asked_for() -> None:
     assert update.accumulator_dtype is DType.F16
 
 
-def test_plans_follow_the_configuration() -> None:
-    config = ipu.config.IPUConfig()
-    config.matmuls.poplar_options = {"availableMemoryProportion": "0.3"}
-    config.convolutions.poplar_options = {"partialsType": "half"}
-    known = _modelling.ProgramSettings()
-    options = _pricing.model_options(lowered_of(1), known, config._create_protobuf())
-    assert (options.plan.memory_proportion, options.plan.partials) == (0.3, "f16")
-
-
 def test_what_a_pipeline_offloads_lies_off_chip() -> None:
     memory = options_of(lowered_of(2, off_chip=frozenset({"states"}))).memory
     # Tensors of 128 bytes or more: the least that the configuration sends away.

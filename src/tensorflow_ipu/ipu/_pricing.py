@@ -1,14 +1,13 @@
 """From a traced program to its price: captured, placed, planned, simulated.
 
-The one place where settings of TensorFlow programs become options of the core. Those
-that are not here have no part in the price: prefetching and buffer depths of feeds,
-orders of scheduling, merging of copies.
+Here and in `_op_options` settings of TensorFlow programs become options of the core.
+Those that are not here have no part in the price: prefetching and buffer depths of
+feeds, orders of scheduling, merging of copies.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from popple.target import Target
 
 from . import _device
 from ._instructions import name_compute_sets
+from ._op_options import with_options
 from ._program_settings import ProgramSettings
 from .ops._pipeline_schedules import PipelineSchedule
 
@@ -40,8 +40,11 @@ def model(request: LowerRequest, settings: ProgramSettings) -> pipeline.Modelled
     system = _device.system(settings.ordinal)
     num_ipus = lowered.graph.execution.num_chips
     target = Target(system, num_ipus, settings.num_replicas)
-    options = model_options(lowered, settings, _device.get_options(settings.ordinal))
-    return pipeline.model_graph(lowered.graph, target, options)
+    configured = _device.get_options(settings.ordinal)
+    options = model_options(lowered, settings, configured)
+    return pipeline.model_graph(
+        with_options(lowered.graph, configured), target, options
+    )
 
 
 def write_report(
@@ -128,21 +131,8 @@ def _core_dtype(dtype: Any) -> DType:
 
 
 def _plan_options(configured: Any, is_pipeline: bool) -> PlanOptions:
-    """What the configuration says about products, convolutions and I/O tiles."""
-    fields = (configured.matmul_options, configured.convolution_options)
-    given: list[Mapping[str, str]] = [
-        {item.option: item.value for item in field} for field in fields
-    ]
-    default = PlanOptions()
-    proportions = [
-        float(options["availableMemoryProportion"])
-        for options in given
-        if "availableMemoryProportion" in options
-    ]
-    is_half = any(options.get("partialsType") == "half" for options in given)
+    """What the configuration says about all ops; `_op_options` is about some."""
     return PlanOptions(
-        memory_proportion=min(proportions, default=default.memory_proportion),
-        partials="f16" if is_half else default.partials,
         outline=not configured.speed_size_config.disable_graph_outlining,
         io=_io_options(configured, is_pipeline),
     )
