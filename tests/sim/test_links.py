@@ -42,13 +42,36 @@ def test_routes_cross_the_rung_and_follow_the_rail(
     assert list(route(source, destination)) == links
 
 
-@given(st.integers(0, 63), st.integers(0, 63))
-def test_routes_arrive(source: int, destination: int) -> None:
+@given(st.integers(0, 127), st.integers(0, 127), st.sampled_from([0, 64]))
+def test_routes_arrive(source: int, destination: int, ring_chips: int) -> None:
     here = source
-    for start, stop in route(source, destination):
+    for start, stop in route(source, destination, ring_chips):
         assert here == start
         here = stop
     assert here == destination
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "links"),
+    [
+        (0, 12, [(0, 14), (14, 12)]),
+        (12, 0, [(12, 14), (14, 0)]),
+        (0, 8, [(0, 2), (2, 4), (4, 6), (6, 8)]),  # both ways are as long
+        (1, 14, [(1, 0), (0, 14)]),
+        (16, 30, [(16, 30)]),  # the ring of the second rack
+        (14, 16, [(14, 16)]),  # from one rack to the next
+    ],
+)
+def test_a_ring_is_gone_round_the_shorter_way(
+    source: int, destination: int, links: list[tuple[int, int]]
+) -> None:
+    assert list(route(source, destination, ring_chips=16)) == links
+
+
+def test_a_torus_joins_the_ends_of_its_rails() -> None:
+    far = flows((0, 62, MEGABYTE))
+    whole = link_cycles(far, pod(64, name="bow-pod64"))
+    assert whole == NEIGHBOUR_CYCLES + ONE_HOP
 
 
 def test_a_flow_to_a_neighbour() -> None:

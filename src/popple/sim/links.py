@@ -1,10 +1,11 @@
 """Time of traffic between chips: routes, shared links, gateways.
 
 Chips form a ladder: 2k and 2k+1 are a rung, chips of equal parity the two rails. A
-flow crosses its rung first if it must, then follows the rail; flows over the same
-link share it (the routing of the vendor's own model of several chips, graphcore/poplibs
-1.2.0, lib/poplibs_test/Util.cpp). Every replica does the same at the same time; rings
-over replicas go both ways round, half of the data each (lib/popops, collectives).
+flow crosses its rung first if it must, then follows the rail, whose ends are joined in
+a torus; flows over the same link share it (the routing of the vendor's own model of
+several chips, graphcore/poplibs 1.2.0, lib/poplibs_test/Util.cpp). Every replica does
+the same at the same time; rings over replicas go both ways round, half of the data
+each (lib/popops, collectives).
 """
 
 from __future__ import annotations
@@ -41,21 +42,42 @@ def link_cycles(step: GlobalExchange, target: Target) -> int:
         _gateway_cycles(step, target),
         ceil_div(busiest, chip.exchange_bytes_per_cycle),
     )
-    longest = max(sum(1 for _ in route(a, b)) for a, b, _ in flows)
+    ring = _ring_chips(target)
+    longest = max(sum(1 for _ in route(a, b, ring)) for a, b, _ in flows)
     num_hops = max(step.num_hops, longest)
     return moving + cycles_of_ns(system.link_latency_ns * num_hops, chip)
 
 
-def route(source: int, destination: int) -> Iterator[Link]:
-    """The links a flow takes: over its rung if it must, then along the rail."""
+def _ring_chips(target: Target) -> int:
+    """Chips of the rails that are closed to rings, 0 if there are none.
+
+    Rails are closed round a whole rack; a part of one has open ends.
+    """
+    system = target.system
+    is_whole = target.num_chips >= system.rack_chips
+    return system.rack_chips if is_whole and system.topology == "torus" else 0
+
+
+def route(source: int, destination: int, ring_chips: int = 0) -> Iterator[Link]:
+    """The links a flow takes: over its rung if it must, then along the rail.
+
+    Where rails are rings of `ring_chips`, both together, it goes the shorter way round.
+    """
     here = source
     if (source ^ destination) & 1:
         yield here, here ^ 1
         here ^= 1
     stride = 2 if destination > here else -2
+    first = here - here % ring_chips if ring_chips else 0
+    is_round = 0 <= destination - first < ring_chips < 2 * abs(destination - here)
+    if is_round:
+        stride = -stride
     while here != destination:
-        yield here, here + stride
-        here += stride
+        there = here + stride
+        if is_round:
+            there = first + (there - first) % ring_chips
+        yield here, there
+        here = there
 
 
 def _global_flows(
@@ -81,10 +103,11 @@ def _loads(
 ) -> tuple[int, int]:
     """Bytes over the busiest link, and sent or passed on by the busiest chip."""
     period = target.num_chips * (1 + target.num_chips % 2)
+    ring = _ring_chips(target)
     by_link: Counter[Link] = Counter()
     by_chip: Counter[int] = Counter()
     for source, destination, num_bytes in flows:
-        for here, there in route(source, destination):
+        for here, there in route(source, destination, ring):
             # Replicas are alike: a link of the next one carries what its twin does.
             twin = here % period if step.replicas > 1 else here
             by_link[twin, there - here] += num_bytes
