@@ -1,7 +1,8 @@
 """BERT and ViT encoders as torch modules, in the forms that were measured.
 
 `Shape` says how large, `Form` how it is computed: the type of products (FP8 casts both
-operands), a fused or a spelled-out GELU, norms and GELU in float numbers, dropout.
+operands), a fused or a spelled-out GELU, norms and GELU in float numbers, dropout,
+whether queries, keys and values have weights of their own, joined for one product.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Form:
     has_attention_bias: bool = True
     dropout: float = 0.0
     has_attention_dropout: bool = True
+    has_separate_weights: bool = False
 
 
 class Product(nn.Module):
@@ -69,6 +71,26 @@ class Product(nn.Module):
         return rows.to(x.dtype).unflatten(0, x.shape[:-1])
 
 
+class JoinedProduct(nn.Module):
+    """Three linear layers whose weights are joined for one product.
+
+    As nlp/bert/pytorch/bert_fused_attention.py of graphcore/examples has it.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(size, size)
+        self.key = nn.Linear(size, size)
+        self.value = nn.Linear(size, size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """All three products, one beside the other."""
+        parts = (self.query, self.key, self.value)
+        weight = torch.cat([part.weight for part in parts])
+        bias = torch.cat([part.bias for part in parts])
+        return x @ weight.transpose(-2, -1) + bias
+
+
 class Layer(nn.Module):
     """An encoder layer: attention and a feed-forward part."""
 
@@ -76,7 +98,11 @@ class Layer(nn.Module):
         super().__init__()
         size = shape.hidden
         self.heads, self.form = shape.heads, form
-        self.qkv = Product(size, 3 * size, form, form.has_attention_bias)
+        self.qkv = (
+            JoinedProduct(size)
+            if form.has_separate_weights
+            else Product(size, 3 * size, form, form.has_attention_bias)
+        )
         self.project = Product(size, size, form, form.has_attention_bias)
         self.up = Product(size, 4 * size, form)
         self.down = Product(4 * size, size, form)

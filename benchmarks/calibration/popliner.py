@@ -76,12 +76,16 @@ def _large_bert() -> Run:
 
 
 def _tiny_bert() -> Run:
-    """BERT, training, configs_squad.yml demo_tiny_128 with 3 layers on one chip."""
-    form = Form(dropout=0.1, has_attention_dropout=False)
+    """BERT, training, configs_squad.yml demo_tiny_128 with 3 layers on one chip.
+
+    States of the optimiser lie off the chip (`optimizer_state_offchip`).
+    """
+    form = Form(dropout=0.1, has_attention_dropout=False, has_separate_weights=True)
     module = with_dtype(Squad(Shape(3, 64, 8, 128), form), torch.float16)
     places = torch.zeros(1, dtype=torch.int32)
     run = Run(module, (*_texts(128), places, places), accumulation=16)
-    return replace(run, optimizer="AdamW", is_outlined=False)
+    run = replace(run, optimizer="AdamW", has_states_off_chip=True)
+    return replace(run, is_outlined=False)
 
 
 def _efficientnet() -> Run:
