@@ -17,14 +17,18 @@ from popple.plan.codelets.elementwise import (
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.codelets.sizes import (
     BINARY_CODE_BYTES,
+    BINARY_STATE_BYTES,
+    IN_PLACE_STATE_BYTES,
     UNARY_CODE_BYTES,
+    UNARY_STATE_BYTES,
     VECTOR_INNER_CODE_BYTES,
     VECTOR_OUTER_CODE_BYTES,
+    VECTOR_STATE_BYTES,
 )
 from popple.plan.mapping import elements_by_tile
 from popple.plan.opplan import TileMapping
 from popple.plan.spans import num_distinct
-from popple.program import Category, TileVector
+from popple.program import Category, Codelet, TileVector
 from popple.units import ceil_div
 
 _VECTOR_INNER = "BroadcastVectorInner"
@@ -35,7 +39,7 @@ def add_unary(
 ) -> None:
     """Add a unary pass in place."""
     workers, dtype = builder.num_workers, tensor.dtype
-    codelet = multi_codelet(f"popops::UnaryOp1D<{kind}", dtype, UNARY_CODE_BYTES)
+    codelet = _in_place("UnaryOp1D", kind, dtype, UNARY_CODE_BYTES, UNARY_STATE_BYTES)
     builder.elementwise(
         kind,
         codelet,
@@ -58,7 +62,8 @@ def add_binary(
     rate = BINARY[kind].of(dtype)
     is_vector = codelet_name == _VECTOR_INNER
     size = VECTOR_INNER_CODE_BYTES if is_vector else BINARY_CODE_BYTES
-    codelet = multi_codelet(f"popops::{codelet_name}<{kind}", dtype, size, 20)
+    state = VECTOR_STATE_BYTES if is_vector else BINARY_STATE_BYTES
+    codelet = _in_place(codelet_name, kind, dtype, size, state)
     builder.elementwise(
         kind,
         codelet,
@@ -97,9 +102,8 @@ def _add_rows(
     kept: tuple[bool, ...],
 ) -> None:
     workers, dtype = builder.num_workers, tensor.dtype
-    codelet = multi_codelet(
-        f"popops::BroadcastVectorOuter<{kind}", dtype, VECTOR_OUTER_CODE_BYTES, 20
-    )
+    size, state = VECTOR_OUTER_CODE_BYTES, VECTOR_STATE_BYTES
+    codelet = _in_place("BroadcastVectorOuter", kind, dtype, size, state)
 
     def cycles(num_elements: int) -> int:
         rows = num_distinct(tensor.shape, kept, num_elements)
@@ -107,6 +111,16 @@ def _add_rows(
         return vector_outer_cycles(rows, columns, dtype, workers)
 
     builder.elementwise(kind, codelet, mapping, tensor, cycles)
+
+
+def _in_place(
+    name: str, kind: str, dtype: DType, code_bytes: int, state_bytes: int
+) -> Codelet:
+    """The codelet that writes to where it reads: another one, with less state."""
+    state_bytes -= IN_PLACE_STATE_BYTES
+    return multi_codelet(
+        f"popops::{name}InPlace<{kind}", dtype, code_bytes, state_bytes
+    )
 
 
 def add_multicast(

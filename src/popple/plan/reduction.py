@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from popple.graph import DType, TensorType
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.rates import num_lanes, worker_codelet
-from popple.plan.codelets.sizes import REDUCE_CODE_BYTES
+from popple.plan.codelets.sizes import REDUCE_CODE_BYTES, REDUCE_STATE_BYTES
 from popple.plan.mapping import elements_by_tile, rescaled, spread_mapping
 from popple.plan.opplan import TileMapping
 from popple.plan.spans import num_distinct
@@ -175,7 +175,10 @@ def _add_phases(builder: PlanBuilder, name: str, work: _Work) -> None:
         present = {n: found[index : index + 1] for n, found in by_size.items()}
         chosen = {n: found[0] if found else Phase(0, 0) for n, found in present.items()}
         codelet = worker_codelet(
-            f"popops::Reduce<{work.reduction.operation}", dtype, REDUCE_CODE_BYTES
+            f"popops::Reduce<{work.reduction.operation}",
+            dtype,
+            REDUCE_CODE_BYTES,
+            REDUCE_STATE_BYTES,
         )
         group = _group(codelet, work, chosen, has_flops=index == 0)
         builder.compute(f"{name}{index or ''}", group)

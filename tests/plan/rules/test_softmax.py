@@ -17,6 +17,19 @@ def test_softmax_of_whole_rows_needs_no_exchange() -> None:
     assert made.outputs == (ROWS,)
 
 
+def test_passes_in_place_have_no_pointer_to_a_result() -> None:
+    made = plan(make("softmax", [f16(100, 64)], [f16(100, 64)], dim=1), (ROWS,))
+    found = [
+        step.vertices[0].codelet for step in made.steps if isinstance(step, Compute)
+    ]
+    state = {codelet.name: codelet.state_bytes for codelet in found}
+    # A pointer and a length; a statistic with its length, a pointer and two counts.
+    assert state["popops::UnaryOp1DInPlace<exp,half>"] == 4 + 4
+    assert state["popops::BroadcastVectorOuterInPlace<sub,half>"] == 8 + 4 + 4
+    reductions = {n: size for n, size in state.items() if "Reduce" in n}
+    assert set(reductions.values()) == {4 + 4 + 2 * 2}
+
+
 def test_softmax_of_split_rows_multicasts_their_statistics() -> None:
     made = plan(make("softmax", [f16(4, 1000)], [f16(4, 1000)], dim=1))
     names = [step.name for step in made.steps if isinstance(step, Move)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.elementwise import cast_cycles
 from popple.plan.codelets.rates import multi_codelet, type_name
+from popple.plan.codelets.sizes import UNARY_STATE_BYTES
 from popple.plan.mapping import has_aliases, mapping_like
 from popple.plan.opplan import OpPlan, PlanRequest, Rule
 
@@ -19,9 +20,8 @@ def plan_cast(request: PlanRequest) -> OpPlan:
         target = builder.linear(result)
         builder.rearrange("operand", source, mapping, mapping_like(target, source))
     workers = builder.num_workers
-    codelet = multi_codelet(
-        f"popops::Cast1D<{type_name(source.dtype)}", result.dtype, 250
-    )
+    name = f"popops::Cast1D<{type_name(source.dtype)}"
+    codelet = multi_codelet(name, result.dtype, 250, UNARY_STATE_BYTES)
     builder.elementwise(
         "cast",
         codelet,

@@ -18,9 +18,13 @@ from popple.plan.codelets.elementwise import (
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.codelets.sizes import (
     BINARY_CODE_BYTES,
+    BINARY_STATE_BYTES,
     SCALAR_CODE_BYTES,
+    SCALAR_STATE_BYTES,
     UNARY_CODE_BYTES,
+    UNARY_STATE_BYTES,
     VECTOR_INNER_CODE_BYTES,
+    VECTOR_STATE_BYTES,
 )
 from popple.plan.operands import (
     Operand,
@@ -54,11 +58,12 @@ def choose_codelet(
     """The codelet for these operands and its cycles by elements on a tile."""
     dtype = operands[0].type.dtype if operands else result.dtype
     if kind in UNARY:
-        codelet = multi_codelet(f"popops::UnaryOp1D<{kind}", dtype, UNARY_CODE_BYTES)
+        name, state = f"popops::UnaryOp1D<{kind}", UNARY_STATE_BYTES
+        codelet = multi_codelet(name, dtype, UNARY_CODE_BYTES, state)
         return codelet, lambda n: unary_cycles(kind, dtype, n, num_workers)
     if kind in GRADIENTS:
         name = kind.removesuffix("_grad")
-        codelet = multi_codelet(f"popnn::NonLinearityGrad1D<{name}", dtype, 420, 20)
+        codelet = multi_codelet(f"popnn::NonLinearityGrad1D<{name}", dtype, 420)
         return codelet, lambda n: activation_grad_cycles(kind, dtype, n, num_workers)
     if kind in TERNARY:
         rate = TERNARY[kind].of(_numbers(operands, dtype))
@@ -81,13 +86,17 @@ def _choose_binary(
     smallest = min(operand.type.num_elements for operand in operands)
     if len(operands) == 1 or smallest == 1 < result.num_elements:
         codelet = multi_codelet(
-            f"popops::BroadcastScalar1D<{kind}", dtype, SCALAR_CODE_BYTES
+            f"popops::BroadcastScalar1D<{kind}",
+            dtype,
+            SCALAR_CODE_BYTES,
+            SCALAR_STATE_BYTES,
         )
         return codelet, lambda n: scalar_cycles(rate, dtype, n, num_workers)
     is_vector = any(not operand.is_full(result) for operand in operands)
     name = "BroadcastVectorInner" if is_vector else "BinaryOp1D"
     size = VECTOR_INNER_CODE_BYTES if is_vector else BINARY_CODE_BYTES
-    codelet = multi_codelet(f"popops::{name}<{kind}", dtype, size, 20)
+    state = VECTOR_STATE_BYTES if is_vector else BINARY_STATE_BYTES
+    codelet = multi_codelet(f"popops::{name}<{kind}", dtype, size, state)
     return codelet, lambda n: binary_cycles(rate, dtype, n, num_workers)
 
 
