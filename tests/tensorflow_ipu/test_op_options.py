@@ -11,6 +11,8 @@ tf = pytest.importorskip("tensorflow")
 from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu import _op_options  # noqa: E402
 
+from ipu_tensorflow_addons.keras import layers  # noqa: E402
+from ipu_tensorflow_addons.v1 import layers as v1_layers  # noqa: E402
 from popple.graph import Graph, Op  # noqa: E402
 from tests.capture.tensorflow.tracing import graph_of, ints, of_kind, spec  # noqa: E402
 
@@ -67,3 +69,25 @@ def test_solvers_work_in_blocks_of_a_given_size(given: int, expected: int) -> No
     found = configured(config, graph)
     for kind in ("cholesky", "triangular_solve"):
         assert only(found, kind).attrs["poplin.blockSize"] == expected
+
+
+@pytest.mark.parametrize("layer", [layers.LSTM, layers.GRU, v1_layers.PopnnLSTM])
+def test_a_recurrent_layer_is_planned_by_its_own_options(layer: Any) -> None:
+    made = layer(
+        4,
+        partials_dtype=tf.float16,
+        options={PROPORTION: 0.1},
+        options_bwd={PROPORTION: 0.2, "partialsType": "float"},
+    )
+
+    def gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.nest.flatten(made.call(x))[0] ** 2)
+        return tape.gradient(loss, x)
+
+    made.build((5, 2, 3))
+    graph = graph_of(gradient, spec(5, 2, 3))
+    found = [only(graph, kind).attrs for kind in ("recurrent", "recurrent_grad")]
+    wishes = [(attrs["memory_proportion"], attrs["partials"]) for attrs in found]
+    assert wishes == [(0.1, "f16"), (0.2, "f32")]

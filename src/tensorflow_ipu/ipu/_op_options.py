@@ -44,8 +44,9 @@ def with_options(graph: Graph, configured: Any) -> Graph:
 def wishes_of(options: Mapping[str, Any]) -> dict[str, Attr]:
     """What options of Poplar are in the planner's words; others change no plan."""
     wishes: dict[str, Attr] = {}
-    if proportion := options.get("availableMemoryProportion"):
-        wishes["memory_proportion"] = float(proportion)
+    proportion = float(options.get("availableMemoryProportion") or 0)
+    if proportion > 0:
+        wishes["memory_proportion"] = proportion
     if partials := _PARTIALS.get(str(options.get("partialsType"))):
         wishes["partials"] = partials
     return wishes

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow import keras
 from tensorflow.compiler.plugin.poplar.ops import _recurrent
+from tensorflow.python.ipu import _layer_options
 
 from ..._options import check_options
 from .ipu_layer import check_unsupported
@@ -28,7 +29,6 @@ _UNSUPPORTED = {
 _TUNING = (
     "available_memory_proportion_bwd",
     "available_memory_proportion_fwd",
-    "dropout_seed",
     "options",
     "options_bwd",
     "partials_dtype",
@@ -61,6 +61,18 @@ class LSTM(keras.layers.LSTM, _Weights):
 
     def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(units, *args, **_arguments("LSTM", kwargs))
+        self._tuning = _tuning(kwargs)
+
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        training: Any = None,
+        initial_state: Any = None,
+    ) -> Any:
+        """What the layer of Keras gives."""
+        with _layer_options.tuned(**self._tuning):
+            return super().call(inputs, mask, training, initial_state)
 
 
 class GRU(keras.layers.GRU, _Weights):
@@ -69,6 +81,7 @@ class GRU(keras.layers.GRU, _Weights):
     def __init__(self, units: int, *args: Any, **kwargs: Any) -> None:
         arguments = {"reset_after": False, **_arguments("GRU", kwargs)}
         super().__init__(units, *args, **arguments)
+        self._tuning = _tuning(kwargs)
 
     def call(
         self,
@@ -81,8 +94,12 @@ class GRU(keras.layers.GRU, _Weights):
 
         Keras has no function for a layer whose reset gate comes first.
         """
-        if mask is not None or not self._is_plain(inputs):
-            return super().call(inputs, mask, training, initial_state)
+        with _layer_options.tuned(**self._tuning):
+            if mask is not None or not self._is_plain(inputs):
+                return super().call(inputs, mask, training, initial_state)
+            return self._call_plain(inputs, initial_state)
+
+    def _call_plain(self, inputs: Any, initial_state: Any) -> Any:
         if initial_state is None:
             initial_state = self.get_initial_state(inputs)
         outputs = _recurrent.gru(
@@ -116,6 +133,11 @@ class GRU(keras.layers.GRU, _Weights):
         return str(first), str(second)
 
 
+def _tuning(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that tune the device, as the model of its cost takes them."""
+    return {name: given[name] for name in _TUNING if name in given}
+
+
 def _arguments(layer: str, given: dict[str, Any]) -> dict[str, Any]:
     """What Keras is given, once everything is checked."""
     check_unsupported(layer, given, _UNSUPPORTED)
@@ -124,7 +146,8 @@ def _arguments(layer: str, given: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError(
             f"IPU custom {layer} layer does not support use_bias = False."
         )
-    kept = {name: given[name] for name in given if name not in _TUNING}
+    dropped = (*_TUNING, "dropout_seed")
+    kept = {name: given[name] for name in given if name not in dropped}
     seed = kept.pop("seed", None)
     if seed is not None:
         initializers = keras.initializers

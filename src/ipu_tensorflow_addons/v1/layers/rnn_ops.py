@@ -6,6 +6,7 @@ those of the state; biases are one row for each gate.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import tensorflow as tf
@@ -45,7 +46,12 @@ class _Recurrent(_Layer):
         for chosen in (dtype, partials_dtype):
             if tf.as_dtype(chosen) not in (tf.float16, tf.float32):
                 raise ValueError(f"Only support float16, float32, provided {chosen}")
-        check_options(options, options_bwd)  # they only tune the device
+        check_options(options, options_bwd)
+        self._tuning = {
+            "partials_dtype": partials_dtype,
+            "options": json.dumps(options),
+            "options_bwd": json.dumps(options_bwd),
+        }
         self.num_units = num_units
         self._weights_initializer = weights_initializer
         self._seed = seed
@@ -92,6 +98,7 @@ class _Recurrent(_Layer):
             "num_channels": self.num_units,
             "is_training": training,
             "name": self.name,
+            **self._tuning,
         }
 
     def _zeros(self, inputs: Any) -> Any:

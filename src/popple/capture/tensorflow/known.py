@@ -8,10 +8,13 @@ None: something the machine has no part in.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from popple.graph import Attr
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class KeptLayer:
     """What a recurrent layer keeps for its gradient.
 
     `value` holds it; `inputs` are those of the layer's op, `arguments` names those of
-    the function that the program calls.
+    the function that the program calls, `attrs` are attributes of the gradient's op.
     """
 
     value: str
@@ -49,6 +52,7 @@ class KeptLayer:
     arguments: tuple[str, ...]
     cell: str
     num_states: int
+    attrs: Mapping[str, Attr]
 
 
 @dataclass(frozen=True)

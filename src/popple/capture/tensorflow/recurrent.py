@@ -9,6 +9,7 @@ layer it is the gradient of. Everything else that loops is walked.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.framework import TensorFlowGraph
 from popple.capture.tensorflow.known import KeptLayer, Known
 from popple.capture.tensorflow.ops.forms import emit_elementwise
+from popple.capture.tensorflow.tags import PLANNED
 from popple.capture.tensorflow.walk import Call, Walker
 from popple.graph import Attr, Phase, TensorType
 
@@ -94,19 +96,20 @@ def _lower_forward(
     inputs = (x, *states, *matrices, bias)
     num_kept = len(context.op.outputs) - 3 - len(states)
     types = _result_types(context, cell, x, states)[: None if num_kept else -1]
-    attrs = _attrs(cell, len(states))
-    outputs, *rest = context.emit("recurrent", inputs, types, attrs=attrs)
+    attrs: dict[str, Attr] = {"cell": cell, "num_states": len(states)}
+    wishes = json.loads(context.attr(PLANNED, "{}"))
+    outputs, *rest = context.emit(
+        "recurrent", inputs, types, attrs={**attrs, **wishes.get("forward", {})}
+    )
     last = rest[: len(states)]
     mark = np.zeros((), np.float32)
     results: list[Known] = [last[0], _shown(context, outputs, last[0]), *last, mark]
     if num_kept:
-        kept = KeptLayer(rest[-1], inputs, tuple(arguments), cell, len(states))
+        attrs |= wishes.get("backward", {})
+        names = tuple(arguments)
+        kept = KeptLayer(rest[-1], inputs, names, cell, len(states), attrs)
         results += [kept] * num_kept
     return results
-
-
-def _attrs(cell: str, num_states: int) -> dict[str, Attr]:
-    return {"cell": cell, "num_states": num_states}
 
 
 def _result_types(
@@ -150,8 +153,7 @@ def _lower_backward(context: OpContext, kept: KeptLayer) -> list[Known]:
     ]
     inputs = (*gradients, kept.value, *kept.inputs)
     types = [context.type_of(name) for name in kept.inputs]
-    attrs = _attrs(kept.cell, kept.num_states)
-    made = context.emit("recurrent_grad", inputs, types, attrs=attrs)
+    made = context.emit("recurrent_grad", inputs, types, attrs=kept.attrs)
     return _of_arguments(context, kept, gradients[0], made)
 
 

@@ -4,9 +4,10 @@ Facades put attributes on the ops they make: `LAYER`, `STAGE`, `PHASE`, `SHARDIN
 some also `ACCUMULATION`, the number of micro-batches an update is for, and `SCHEDULE`,
 a number of theirs that says how pipeline stages take turns. `HALF` is on ops that only
 imitate the machine's half precision, `MULTI_CONV` on convolutions that run side by
-side, with attributes they have for it. For everything else the op's name and its
-traceback tell. A backward op has the name of the forward op it was
-made for inside its own, and inherits what it does not say itself.
+side, with attributes they have for it, `PLANNED` on recurrent layers, with those of the
+layer and of its gradient. For everything else the op's name and its traceback tell. A
+backward op has the name of the forward op it was made for inside its own, and inherits
+what it does not say itself.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ SCHEDULE = "_ipu_schedule"
 OFF_CHIP = "_ipu_off_chip"
 HALF = "_ipu_half"
 MULTI_CONV = "_ipu_multi_conv"
+PLANNED = "_ipu_planned"
 
 _PHASES = {phase.value.encode(): phase for phase in Phase}
 _GRADIENTS = re.compile(r"gradient_tape|gradients(_\d+)?")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -22,8 +22,10 @@ __all__ = [
     "EXCHANGE",
     "MULTI_CONV",
     "NOTHING",
+    "PLANNED",
     "REGION",
     "SAME",
+    "planned",
     "region",
     "side_by_side",
     "weight_update",
@@ -32,6 +34,7 @@ __all__ = [
 REGION = "_popple_region"
 ACCUMULATION = "_ipu_accumulation"
 MULTI_CONV = "_ipu_multi_conv"
+PLANNED = "_ipu_planned"
 EXCHANGE = "exchange"
 ACCUMULATE = "accumulate"
 NOTHING = "nothing"
@@ -75,6 +78,17 @@ def side_by_side(**wishes: Any) -> Iterator[None]:
         return
     attrs = {"multi_conv": f"multi_conv:{ops.uid()}", **wishes}
     with _marked(MULTI_CONV, _ATTR_VALUE.AttrValue(s=json.dumps(attrs).encode())):
+        yield
+
+
+@contextlib.contextmanager
+def planned(forward: Mapping[str, Any], backward: Mapping[str, Any]) -> Iterator[None]:
+    """Recurrent layers built inside have these attributes; those, their gradients."""
+    if tf.executing_eagerly():
+        yield
+        return
+    attrs = {"forward": dict(forward), "backward": dict(backward)}
+    with _marked(PLANNED, _ATTR_VALUE.AttrValue(s=json.dumps(attrs).encode())):
         yield
 
 

@@ -1,15 +1,17 @@
 """Raw operators of neural networks: recurrent layers and group norms.
 
-Arguments that choose precision, memory or kind of code change no value here.
+Arguments that choose precision, memory or kind of code change no value here; those of
+recurrent layers are handed to the cost model.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.ipu import _errors
+from tensorflow.python.ipu import _errors, _layer_options
 
 from . import _absent, _recurrent
 
@@ -95,8 +97,7 @@ def popnn_dynamic_lstm_layer(
 
     Without `preserve_final_state` the last state of shorter sequences is zero.
     """
-    _check_tuning(tuning)
-    with tf.name_scope(name or "PopnnLstmLayer"):
+    with _tuned(tuning), tf.name_scope(name or "PopnnLstmLayer"):
         outputs, last = _recurrent.lstm(
             inputs,
             input_h_state,
@@ -124,10 +125,10 @@ def popnn_gru_layer(
     **tuning: Any,
 ) -> Gru:
     """A GRU over a time-major sequence."""
-    _check_tuning(tuning)
     layer = (inputs, initial_state, kernel, biases)
     activations = (activation, recurrent_activation)
-    return _gru(layer, activations, reset_after, None, None, name)
+    with _tuned(tuning):
+        return _gru(layer, activations, reset_after, None, None, name)
 
 
 def popnn_dynamic_gru_layer(
@@ -145,10 +146,10 @@ def popnn_dynamic_gru_layer(
     **tuning: Any,
 ) -> Gru:
     """A GRU over time-major sequences of different lengths."""
-    _check_tuning(tuning)
     layer = (inputs, initial_state, kernel, biases)
     activations = (activation, recurrent_activation)
-    return _gru(layer, activations, reset_after, seq_len, None, name)
+    with _tuned(tuning):
+        return _gru(layer, activations, reset_after, seq_len, None, name)
 
 
 def popnn_augru_layer(
@@ -167,10 +168,10 @@ def popnn_augru_layer(
     **tuning: Any,
 ) -> Gru:
     """A GRU whose update gates are scaled by one minus an attention score."""
-    _check_tuning(tuning)
     layer = (inputs, initial_state, kernel, biases)
     activations = (activation, recurrent_activation)
-    return _gru(layer, activations, reset_after, seq_len, att_score, name)
+    with _tuned(tuning):
+        return _gru(layer, activations, reset_after, seq_len, att_score, name)
 
 
 popnn_a_u_g_r_u_layer = popnn_augru_layer
@@ -189,7 +190,8 @@ def _gru(
     return Gru(outputs, tf.zeros([0], outputs.dtype))
 
 
-def _check_tuning(arguments: dict[str, Any]) -> None:
+def _tuned(arguments: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+    """Layers built inside are planned as these arguments say."""
     known = {
         "partials_dtype",
         "options",
@@ -200,8 +202,13 @@ def _check_tuning(arguments: dict[str, Any]) -> None:
     unknown = sorted(set(arguments) - known)
     if unknown:
         raise TypeError(f"There are no arguments {unknown}.")
-    for name in ("options", "options_bwd"):
-        _check_options(name, json.loads(arguments.get(name) or "{}") or {})
+    options = {
+        name: json.loads(arguments.get(name) or "{}") or {}
+        for name in ("options", "options_bwd")
+    }
+    for name, given in options.items():
+        _check_options(name, given)
+    return _layer_options.tuned(**{**arguments, **options})
 
 
 def _check_options(name: str, options: dict[str, Any]) -> None:
