@@ -170,3 +170,21 @@ def test_what_no_step_reads_is_over_when_its_step_is() -> None:
     temporaries = {name for name in program.variables if name.startswith("y/")}
     assert temporaries <= read | ended
     assert not read & ended
+
+
+NORM = """graph "norm" {
+  input %x : f16[64,96]
+  weight %g : f16[96]
+  layer_norm %n : %y : f16[64,96] ; %m : f32[64,1] = (%x, %g) {"num_statistics": 64} 0/0
+  output %y
+}
+"""
+
+
+def test_results_that_nobody_reads_are_over_with_their_op() -> None:
+    """Inference does not read the mean that a norm gives back."""
+    graph = parse(NORM.replace("} 0/0", "} forward 0/0"))
+    steps = [row.step for row in number_steps(lower(graph).program)]
+    ended = [step.variable for step in steps if isinstance(step, WriteUndef)]
+    assert "m" in ended
+    assert "y" not in ended

@@ -73,6 +73,7 @@ class Emitter:
         self._placed: dict[tuple[int, int], VertexGroup] = {}
         self._shifted: dict[tuple[TileVector, int], TileVector] = {}
         self._written = _written_roots(graph)
+        self._unread = self._written - _read_roots(graph)
         self._calls = find_calls(graph, layout)
 
     def steps_of(self, ops: Iterable[Op]) -> list[Step]:
@@ -92,14 +93,16 @@ class Emitter:
         last = len(plan.steps) - 1
         names = _step_names(plan.steps)
         for index, step in enumerate(plan.steps):
+            made = writes if index == last else ()
             access = (
                 (*self._variables_read(op, step), *_alive(temporaries, index)),
-                (*_begun(temporaries, index), *(writes if index == last else ())),
+                (*_begun(temporaries, index), *made),
             )
             steps.append(self._lower(op, step, names[index], access))
-            # No step reads it, so only this says that its contents are over.
+            # No step reads these, so only this says that their contents are over.
             ended = _begun([t for t in temporaries if t[1].last == index], index)
-            steps += [WriteUndef(name, op.name) for name in ended]
+            unread = (name for name in made if name in self._unread)
+            steps += [WriteUndef(name, op.name) for name in (*ended, *unread)]
         return steps
 
     def stream_in(self, name: str, chip: int) -> StreamCopy:
@@ -286,6 +289,13 @@ class Emitter:
 def _written_roots(graph: Graph) -> frozenset[str]:
     """Owners of memory that an op with results of its own writes into."""
     return frozenset(graph.root(name) for op in graph.ops for name in op.outputs)
+
+
+def _read_roots(graph: Graph) -> frozenset[str]:
+    """Owners of memory that is read: by an op, by the host or in the next run."""
+    read = [*graph.outputs, *(name for op in graph.ops for name in op.inputs)]
+    given = (v.name for v in graph.values.values() if v.role is not Role.ACTIVATION)
+    return frozenset((*map(graph.root, read), *given))
 
 
 def _step_names(steps: tuple[PlanStep, ...]) -> list[str]:
