@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu import _op_options  # noqa: E402
+from tensorflow.python.ipu.ops.pipelining_ops import (  # noqa: E402
+    PipelineStageOptions,
+)
 
 from ipu_tensorflow_addons.keras import layers  # noqa: E402
 from ipu_tensorflow_addons.v1 import layers as v1_layers  # noqa: E402
@@ -54,6 +58,18 @@ def test_every_kind_of_op_has_options_of_its_own() -> None:
 def test_nothing_is_said_where_the_configuration_says_nothing() -> None:
     graph = mixed_graph()
     assert configured(ipu.config.IPUConfig(), graph).ops == graph.ops
+
+
+def test_stages_have_options_of_their_own() -> None:
+    given = {"availableMemoryProportion": "0.4"}
+    options = [PipelineStageOptions(), PipelineStageOptions(matmul_options=given)]
+    stages = json.dumps({"forward": [option.by_kind() for option in options]})
+    graph = mixed_graph()
+    for stage, expected in ((0, None), (1, 0.4)):
+        staged = graph.with_ops(op.with_place(stage, stage) for op in graph.ops)
+        config = ipu.config.IPUConfig()._create_protobuf()
+        found = _op_options.with_options(staged, config, stages)
+        assert only(found, "matmul").attrs.get("memory_proportion") == expected
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0, 128), (16, 16)])

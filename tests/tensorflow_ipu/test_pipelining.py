@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -311,7 +312,16 @@ def test_stages_are_marked_on_their_operations() -> None:
         return inner
 
     stages = [stage("first"), stage("second")]
-    run(stages, 2, infeed=numbers(), device_mapping=[1, 0])
+    options = [pipelining.PipelineStageOptions(matmul_options={"a": "b"})] * 2
+    run(
+        stages,
+        2,
+        infeed=numbers(),
+        device_mapping=[1, 0],
+        forward_propagation_stages_poplar_options=options,
+    )
+    marked = json.loads(found["first"].get_attr("_ipu_stage_options"))
+    assert marked["forward"][1]["matmul_options"] == {"a": "b"}
     assert [found[n].get_attr("_ipu_stage") for n in ("first", "second")] == [0, 1]
     assert ipu.sharding.get_sharding(found["first"]) == [1]
 

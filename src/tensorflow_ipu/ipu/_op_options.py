@@ -6,6 +6,7 @@ configuration says on the ops it speaks of. What an op says itself goes before t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -32,13 +33,27 @@ _BLOCK_SIZES = {
 }
 
 
-def with_options(graph: Graph, configured: Any) -> Graph:
-    """The graph with options on its products, convolutions, slices and solvers."""
-    by_family = {
-        family: wishes_of(_pairs(getattr(configured, field)))
-        for family, field in _FIELDS.items()
-    }
-    return graph.with_ops(_with_attrs(op, by_family, configured) for op in graph.ops)
+def with_options(graph: Graph, configured: Any, stage_options: str = "") -> Graph:
+    """The graph with options on its products, convolutions, slices and solvers.
+
+    `stage_options` are those of a pipeline's stages, as they are marked with.
+    """
+    fields = set(_FIELDS.values())
+    everywhere = {f: wishes_of(_pairs(getattr(configured, f))) for f in fields}
+    stages = json.loads(stage_options) if stage_options else {}
+
+    def options_of(op: Op) -> dict[str, Attr]:
+        field = _FIELDS.get(get_op(op.kind).family)
+        if field is None:
+            return {}
+        of_phase = stages.get(op.phase.value, ())
+        own = of_phase[op.stage][field] if op.stage < len(of_phase) else {}
+        return {**everywhere[field], **wishes_of(own), **_block_size(op, configured)}
+
+    return graph.with_ops(
+        replace(op, attrs={**attrs, **op.attrs}) if (attrs := options_of(op)) else op
+        for op in graph.ops
+    )
 
 
 def wishes_of(options: Mapping[str, Any]) -> dict[str, Attr]:
@@ -56,11 +71,8 @@ def _pairs(items: Iterable[Any]) -> dict[str, str]:
     return {item.option: item.value for item in items}
 
 
-def _with_attrs(
-    op: Op, by_family: Mapping[str, Mapping[str, Attr]], configured: Any
-) -> Op:
-    attrs = dict(by_family.get(get_op(op.kind).family, {}))
-    if (field := _BLOCK_SIZES.get(op.kind)) is not None:
-        size = getattr(configured, field)
-        attrs["poplin.blockSize"] = size if size > 0 else _BLOCK_SIZE
-    return replace(op, attrs={**attrs, **op.attrs}) if attrs else op
+def _block_size(op: Op, configured: Any) -> dict[str, Attr]:
+    if (field := _BLOCK_SIZES.get(op.kind)) is None:
+        return {}
+    size = getattr(configured, field)
+    return {"poplin.blockSize": size if size > 0 else _BLOCK_SIZE}

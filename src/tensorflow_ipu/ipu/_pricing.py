@@ -42,9 +42,8 @@ def model(request: LowerRequest, settings: ProgramSettings) -> pipeline.Modelled
     target = Target(system, num_ipus, settings.num_replicas)
     configured = _device.get_options(settings.ordinal)
     options = model_options(lowered, settings, configured)
-    return pipeline.model_graph(
-        with_options(lowered.graph, configured), target, options
-    )
+    graph = with_options(lowered.graph, configured, lowered.stage_options)
+    return pipeline.model_graph(graph, target, options)
 
 
 def write_report(

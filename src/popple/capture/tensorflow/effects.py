@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from popple.capture.tensorflow.builder import GraphBuilder
 from popple.capture.tensorflow.known import Known, Resource
+from popple.capture.tensorflow.tags import Tag
 from popple.graph import Role, TensorType
 
 
@@ -33,8 +34,9 @@ class Effects:
 
     `names` are the values that stand for variables before the first op, `outputs` go
     to the host. `loop_depth` is the number of the program's loops being walked;
-    `accumulation`, `schedule` and `off_chip` are what ops spoke of: micro-batches per
-    update, how pipeline stages take turns, kinds of tensors that lie off the chip.
+    `accumulation`, `schedule`, `off_chip` and `stage_options` are what ops spoke of:
+    micro-batches per update, how pipeline stages take turns, kinds of tensors that lie
+    off the chip, how ops of stages are planned.
     """
 
     builder: GraphBuilder
@@ -45,6 +47,7 @@ class Effects:
     accumulation: int = 1
     schedule: int | None = None
     off_chip: frozenset[str] = frozenset()
+    stage_options: str = ""
     _current: dict[str, str] = field(default_factory=dict[str, str])
     _stacks: dict[str, list[Known]] = field(default_factory=dict[str, list[Known]])
 
@@ -65,13 +68,12 @@ class Effects:
         """The variable holds this value from now on."""
         self._current[resource.name] = value
 
-    def note(
-        self, accumulation: int, schedule: int | None, off_chip: frozenset[str]
-    ) -> None:
+    def note(self, tag: Tag) -> None:
         """What an op says about the program it is in."""
-        self.accumulation = max(self.accumulation, accumulation)
-        self.schedule = self.schedule if schedule is None else schedule
-        self.off_chip |= off_chip
+        self.accumulation = max(self.accumulation, tag.accumulation)
+        self.schedule = self.schedule if tag.schedule is None else tag.schedule
+        self.off_chip |= tag.off_chip
+        self.stage_options = tag.stage_options or self.stage_options
 
     def forget_writes(self) -> None:
         """Variables hold what an earlier trip of a loop left in them."""

@@ -70,7 +70,8 @@ class LoweredProgram:
     updates them, with the number of state tensors it keeps. `num_trips` micro-batches
     run in all, `accumulation` of them for each update. `schedule` is the front end's
     number for how pipeline stages take turns, `off_chip` its words for what lies off
-    the chip. `notes` are remarks on what could not be known.
+    the chip, `stage_options` its text about the ops of stages. `notes` are remarks on
+    what could not be known.
     """
 
     graph: Graph
@@ -81,6 +82,7 @@ class LoweredProgram:
     micro_batch: int
     schedule: int | None = None
     off_chip: frozenset[str] = frozenset()
+    stage_options: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -110,6 +112,7 @@ def lower_program(request: LowerRequest) -> LoweredProgram:
         micro_batch=_micro_batch(graph),
         schedule=effects.schedule,
         off_chip=effects.off_chip,
+        stage_options=effects.stage_options,
         notes=tuple(walker.notes),
     )
 

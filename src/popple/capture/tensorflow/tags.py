@@ -2,7 +2,8 @@
 
 Facades put attributes on the ops they make: `LAYER`, `STAGE`, `PHASE`, `SHARDING`; on
 some also `ACCUMULATION`, the number of micro-batches an update is for, and `SCHEDULE`,
-a number of theirs that says how pipeline stages take turns. `HALF` is on ops that only
+a number of theirs that says how pipeline stages take turns, and `STAGE_OPTIONS`, a text
+of theirs about the ops of stages. `HALF` is on ops that only
 imitate the machine's half precision, `MULTI_CONV` on convolutions that run side by
 side, with attributes they have for it, `PLANNED` on recurrent layers, with those of the
 layer and of its gradient. For everything else the op's name and its traceback tell. A
@@ -35,6 +36,7 @@ SHARDING = "_XlaSharding"
 ACCUMULATION = "_ipu_accumulation"
 SCHEDULE = "_ipu_schedule"
 OFF_CHIP = "_ipu_off_chip"
+STAGE_OPTIONS = "_ipu_stage_options"
 HALF = "_ipu_half"
 MULTI_CONV = "_ipu_multi_conv"
 PLANNED = "_ipu_planned"
@@ -75,6 +77,7 @@ class Tag:
     accumulation: int = 1
     schedule: int | None = None
     off_chip: frozenset[str] = frozenset()
+    stage_options: str = ""
 
 
 class Tagger:
@@ -170,6 +173,9 @@ def _with_attrs(tag: Tag, attrs: Any) -> Tag:
         accumulation=attrs[ACCUMULATION].i if ACCUMULATION in attrs else 1,
         schedule=attrs[SCHEDULE].i if SCHEDULE in attrs else None,
         off_chip=_words(attrs[OFF_CHIP].s) if OFF_CHIP in attrs else frozenset(),
+        stage_options=(
+            attrs[STAGE_OPTIONS].s.decode() if STAGE_OPTIONS in attrs else ""
+        ),
     )
 
 

@@ -193,7 +193,7 @@ class Walker:
     def tag(self, op: Operation, around: Surroundings) -> Tag:
         """The tag of an op in these surroundings."""
         tag = self.tagger.tag(op, around.scope, around.phase)
-        self.effects.note(tag.accumulation, tag.schedule, tag.off_chip)
+        self.effects.note(tag)
         mark = either(tag.mark, around.mark)
         return replace(tag, mark=replace(mark, depth=self.effects.loop_depth))
 

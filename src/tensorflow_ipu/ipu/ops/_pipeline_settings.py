@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,14 @@ class PipelineStageOptions:
         """The options as the message that the device's compiler takes."""
         return self._proto
 
+    def by_kind(self) -> dict[str, dict[str, str]]:
+        """Names and values, for each kind of op."""
+        kinds = ("convolution_options", "matmul_options", "slice_options")
+        return {
+            kind: {item.option: item.value for item in getattr(self._proto, kind)}
+            for kind in kinds
+        }
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -80,6 +89,7 @@ class Settings:
     accumulate_outfeed_dtype: Any
     name: str
     off_chip: str = ""
+    stage_options: str = ""
 
     def __post_init__(self) -> None:
         self._check_queues()
@@ -199,7 +209,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         given["offload_weight_update_variables"],
         given["replicated_optimizer_state_sharding"],
     )
-    return settings
+    return replace(settings, stage_options=_stage_options(given))
 
 
 # What lies off the chip, by the argument that says so. Left to the compiler it stays.
@@ -280,6 +290,18 @@ def _checked_stages(stages: Any) -> Sequence[Any]:
     if not isinstance(stages, list | tuple):
         raise TypeError("computational_stages argument needs to be a list or a tuple.")
     return stages
+
+
+def _stage_options(given: Mapping[str, Any]) -> str:
+    """Options of all stages as the text that programs are marked with, if any."""
+    names = ("forward", "backward")
+    chosen = {n: given[f"{n}_propagation_stages_poplar_options"] for n in names}
+    by_phase = {
+        name: [option.by_kind() for option in options]
+        for name, options in chosen.items()
+        if options is not None
+    }
+    return json.dumps(by_phase) if by_phase else ""
 
 
 def _check_stage_options(name: str, options: Any, num_stages: int) -> None:

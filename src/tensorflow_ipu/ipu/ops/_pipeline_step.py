@@ -272,6 +272,7 @@ def run_stages(settings: Settings, inputs: list[Any]) -> Any:
             _ipu_stage=number,
             _ipu_schedule=int(settings.schedule),
             _ipu_off_chip=settings.off_chip,
+            _ipu_stage_options=settings.stage_options,
         ):
             outputs = _run_stage(stage, device, as_list(outputs), kwargs)
         kwargs = {}
