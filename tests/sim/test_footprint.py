@@ -16,6 +16,7 @@ from popple.program import (
     Step,
     Sync,
     TileVector,
+    Variable,
     VertexGroup,
     number_steps,
 )
@@ -23,6 +24,7 @@ from popple.sim.footprint import code_and_state
 from popple.sim.liveness import find_liveness
 from tests.sim.machines import bow_chip, compute, one_chip, tiles, to_host, two_chips
 
+HELD = Variable("held", TileVector.constant(4, 4), is_always_live=True)
 BASE = 320  # control code of a program without steps
 SMALL, LARGE = Codelet("s", code_bytes=100, state_bytes=8), Codelet("l", code_bytes=50)
 
@@ -34,7 +36,7 @@ def taken(program: Program) -> dict[Category, TileVector]:
 
 
 def control_code(main: Step, **functions: Step) -> TileVector:
-    return taken(one_chip(main, **functions))[Category.CONTROL_CODE]
+    return taken(one_chip(main, HELD, **functions))[Category.CONTROL_CODE]
 
 
 def execute(name: str, codelet: Codelet, *counts: int) -> Execute:
@@ -42,9 +44,12 @@ def execute(name: str, codelet: Codelet, *counts: int) -> Execute:
     return Execute(ComputeSet(name, (VertexGroup(codelet, count, count),)))
 
 
-def test_every_tile_has_stacks() -> None:
+def test_tiles_that_hold_something_have_stacks_and_a_program() -> None:
+    held = Variable("held", tiles(4, 0, 0, 0), is_always_live=True)
+    found = taken(one_chip(execute("a", SMALL, 0, 1, 0, 0), held))
     # 6 workers x 48 B + 40 B for the supervisor, as in a genuine profile.
-    assert taken(one_chip(Sync()))[Category.STACK] == TileVector.constant(4, 328)
+    assert found[Category.STACK] == tiles(328, 328, 0, 0)
+    assert found[Category.CONTROL_CODE] == tiles(BASE, BASE + 20, 0, 0)
 
 
 def test_vertex_code_lies_once_on_every_tile_that_uses_it() -> None:
@@ -83,7 +88,7 @@ def test_two_groups_of_one_compute_set_are_launched_together() -> None:
 
 def test_all_tiles_of_a_chip_follow_its_control_flow() -> None:
     work = compute("a", 1, 0, 0, 0)
-    program = two_chips(Sequence((Repeat(2, work), Call("f"))), f=work)
+    program = two_chips(Sequence((Repeat(2, work), Call("f"))), HELD, f=work)
     # Loop 20 B and call 8 B on both tiles of chip 0; 2 x 20 B where the work is.
     expected = tiles(BASE + 20 + 8 + 40, BASE + 20 + 8, BASE, BASE)
     assert taken(program)[Category.CONTROL_CODE] == expected
