@@ -153,14 +153,17 @@ class PlanBuilder:
         return self.position - 1
 
     def move_all(
-        self, name: str, parts: Iterable[tuple[TileVector, TileVector]]
+        self,
+        name: str,
+        parts: Iterable[tuple[TileVector, TileVector]],
+        piece_bytes: int = ORDERED_PIECE_BYTES,
     ) -> int:
         """Add one exchange phase for several (sent, received) pairs."""
         pairs = list(parts)
         tiles = self.request.num_tiles
         sent = add_all((sent for sent, _ in pairs), tiles)
         received = add_all((received for _, received in pairs), tiles)
-        return self.move(name, sent, received)
+        return self.move(name, sent, received, piece_bytes)
 
     def rearrange(
         self,

@@ -2,16 +2,19 @@
 
 The result takes the mapping of the input with the smallest largest tile (PopLibs
 popops/ElementWiseUtil.cpp). Operands of its size that lie elsewhere are exchanged;
-smaller ones are multicast to the tiles that need them.
+smaller ones are multicast to the tiles that need them. The exchange also puts elements
+in order, if those that stay neighbours are long enough.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from popple.graph import TensorType
-from popple.plan.builder import PlanBuilder
+from popple.plan.builder import ORDERED_PIECE_BYTES, PlanBuilder
+from popple.plan.conv.layouts import find_adjacency
 from popple.plan.mapping import (
     elements_by_tile,
     flat_order,
@@ -22,6 +25,12 @@ from popple.plan.mapping import (
 from popple.plan.opplan import TileMapping
 from popple.plan.spans import num_distinct, operand_kept
 from popple.program import Category, TileVector, add_all
+
+_LEAST_RUN_BYTES = 8
+"""Neighbours that an exchange puts in order by itself: words, more than one. In the
+profiles of BERT-Large and EfficientNet (graphcore/popliner) sums of tensors that lie
+apart are one compute set after an exchange, with no copy. Less is assumed to need one.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,15 +79,19 @@ def bring_operands(
     target: TileMapping,
     result: TensorType,
     name: str = "operands",
+    is_regrouped: bool = False,
 ) -> tuple[TileMapping | None, ...]:
     """Add the exchange that brings every operand to the result's tiles.
 
+    Operands to be regrouped, gradients of weights as PopLibs brings them to weights,
+    are put in order on the tiles.
     Gives the wish for each operand nobody has laid out: the result's own mapping for
     a full one, none for a smaller one.
     """
     wishes: list[TileMapping | None] = []
     moves: list[tuple[TileVector, TileVector]] = []
     shuffled: list[TileVector] = []
+    piece_bytes = ORDERED_PIECE_BYTES
     for operand in operands:
         is_unplaced = operand.mapping is None and operand.is_full(result)
         wishes.append(mapping_like(target, operand.type) if is_unplaced else None)
@@ -86,10 +99,14 @@ def bring_operands(
             continue
         if move := _find_move(builder, operand, target, result):
             moves.append(move)
-            if operand.is_full(result) and not _is_in_order(operand, target):
+            run_bytes = _run_bytes(operand, target, result)
+            least = ORDERED_PIECE_BYTES if is_regrouped else _LEAST_RUN_BYTES
+            if run_bytes < least:
                 shuffled.append(move[1])
+            else:
+                piece_bytes = min(piece_bytes, run_bytes)
     if moves:
-        first = builder.move_all(f"{name}/exchange", moves)
+        first = builder.move_all(f"{name}/exchange", moves, piece_bytes)
         if shuffled:
             total = add_all(shuffled, builder.request.num_tiles)
             builder.local_copy(f"{name}/order", total, result.dtype, in_order=False)
@@ -133,5 +150,12 @@ def _find_move(
     return source.bytes_by_tile, needs
 
 
-def _is_in_order(operand: Operand, target: TileMapping) -> bool:
-    return operand.mapping is None or flat_order(operand.mapping) == flat_order(target)
+def _run_bytes(operand: Operand, target: TileMapping, result: TensorType) -> int:
+    """Bytes of elements that are neighbours both where they lie and where they go."""
+    if operand.mapping is None or not operand.is_full(result):
+        return ORDERED_PIECE_BYTES
+    if flat_order(operand.mapping) == flat_order(target):
+        return ORDERED_PIECE_BYTES
+    here, there = map(find_adjacency, (operand.mapping.layout, target.layout))
+    run = math.gcd(here.group, there.group) if here.stride == there.stride else 1
+    return run * operand.type.dtype.num_bytes

@@ -71,3 +71,24 @@ def test_comparison_gives_bytes_where_its_operands_lie() -> None:
     assert made.outputs[0].layout == "linear"
     assert made.outputs[0].bytes_by_tile.runs[0] == (192, 32)
     assert made.outputs[0].bytes_by_tile.total == mask.num_bytes
+
+
+def grouped(axis: int, group: int) -> TileMapping:
+    """The matrix on 200 tiles, some neighbours along an axis adjacent."""
+    return TileMapping(spread(200).bytes_by_tile, f"conv[64,96/{axis}:{group}|out]")
+
+
+def test_an_exchange_puts_groups_in_order() -> None:
+    made = plan(ADD, (LINEAR, grouped(1, 16)))
+    move, *rest = made.steps
+    assert [type(step) for step in rest] == [Compute]
+    assert isinstance(move, Move)
+    assert move.messages_by_tile is not None
+    # 64 * 96 floats on 200 tiles, 31 on the fullest, in runs of 16.
+    assert move.messages_by_tile.maximum == 2
+
+
+def test_elements_that_are_apart_are_put_in_order_on_the_tile() -> None:
+    made = plan(ADD, (LINEAR, grouped(0, 16)))
+    names = [step.name for step in made.steps if isinstance(step, Compute)]
+    assert names == ["operands/order", "add"]

@@ -22,9 +22,8 @@ def plan_update(request: PlanRequest) -> OpPlan:
     builder = PlanBuilder(request, "update")
     weight = request.signature.inputs[0]
     home = _find_home(builder)
-    wishes = bring_operands(
-        builder, request_operands(builder), home, weight, "gradient"
-    )
+    operands = request_operands(builder)
+    wishes = bring_operands(builder, operands, home, weight, "gradient", True)
     _add_passes(builder, weight, home)
     if request.signature.kind == "lamb_update":
         _add_norms(builder, weight, home)
