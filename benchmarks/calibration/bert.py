@@ -2,7 +2,8 @@
 
 `Shape` says how large, `Form` how it is computed: the type of products (FP8 casts both
 operands), a fused or a spelled-out GELU, norms and GELU in float numbers, dropout,
-whether queries, keys and values have weights of their own, joined for one product.
+whether queries, keys and values have weights of their own, joined for one product, or
+products of their own.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Form:
     dropout: float = 0.0
     has_attention_dropout: bool = True
     has_separate_weights: bool = False
+    has_separate_products: bool = False
 
 
 class Product(nn.Module):
@@ -91,6 +93,28 @@ class JoinedProduct(nn.Module):
         return x @ weight.transpose(-2, -1) + bias
 
 
+class Products(nn.Module):
+    """Three linear layers, each with a product of its own."""
+
+    def __init__(self, size: int, form: Form) -> None:
+        super().__init__()
+        self.query = Product(size, size, form)
+        self.key = Product(size, size, form)
+        self.value = Product(size, size, form)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values."""
+        return self.query(x), self.key(x), self.value(x)
+
+
+def _attention_inputs(size: int, form: Form) -> nn.Module:
+    if form.has_separate_products:
+        return Products(size, form)
+    if form.has_separate_weights:
+        return JoinedProduct(size)
+    return Product(size, 3 * size, form, form.has_attention_bias)
+
+
 class Layer(nn.Module):
     """An encoder layer: attention and a feed-forward part."""
 
@@ -98,11 +122,7 @@ class Layer(nn.Module):
         super().__init__()
         size = shape.hidden
         self.heads, self.form = shape.heads, form
-        self.qkv = (
-            JoinedProduct(size)
-            if form.has_separate_weights
-            else Product(size, 3 * size, form, form.has_attention_bias)
-        )
+        self.qkv = _attention_inputs(size, form)
         self.project = Product(size, size, form, form.has_attention_bias)
         self.up = Product(size, 4 * size, form)
         self.down = Product(4 * size, size, form)
@@ -115,15 +135,24 @@ class Layer(nn.Module):
         return self._norm(self.last, x + self._drop(self.down(self._gelu(self.up(x)))))
 
     def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        batch, length, size = x.shape
-        parts = self.qkv(x).view(batch, length, 3, self.heads, size // self.heads)
-        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        size = x.shape[-1]
+        q, k, v = self._by_head(x)
         scores = q @ k.transpose(-1, -2) / math.sqrt(size // self.heads)
         scores = scores if mask is None else scores + mask
         shares = scores.softmax(-1)
         shares = self._drop(shares) if self.form.has_attention_dropout else shares
         mixed = shares @ v
         return mixed.transpose(1, 2).reshape(x.shape)
+
+    def _by_head(self, x: Tensor) -> Sequence[Tensor]:
+        """Queries, keys and values, heads before positions."""
+        batch, length, size = x.shape
+        parts = self.qkv(x)
+        if isinstance(parts, tuple):
+            shape = batch, length, self.heads, size // self.heads
+            return [part.view(shape).transpose(1, 2) for part in parts]
+        parts = parts.view(batch, length, 3, self.heads, size // self.heads)
+        return parts.permute(2, 0, 3, 1, 4).unbind(0)
 
     def _norm(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
         if not self.form.has_float_norms:

@@ -138,8 +138,9 @@ def _bert_of(row: Published) -> SquadBert:
     """The BERT of a row.
 
     Rows that name a file, such as `bert_fp16`, are of graphcore/PopRT examples/bert,
-    where norms and GELU are not converted to half numbers, tiles are for I/O and the
-    commands ask for half partials in half precision alone; others, of benchmarks/bert.
+    where norms and GELU are not converted to half numbers, queries, keys and values are
+    not merged, tiles are for I/O and the commands ask for half partials in half
+    precision alone; others, of benchmarks/bert.
     """
     if "unpack" in row.config:
         raise NotExpressed("packs are taken apart and made again around attention")
@@ -150,6 +151,7 @@ def _bert_of(row: Published) -> SquadBert:
         has_fp8="fp8" in config,
         has_gelu=not is_file or "with_gelu" in config,
         has_float_norms=is_file,
+        has_separate_products=is_file,
     )
     dtype = torch.float32 if "fp32" in config else torch.float16
     shape, batch = shape_of(found[1], int(found[2])), _batch_of(row)
