@@ -3,10 +3,11 @@
 In cycle t stage s works on micro-batch t - s. With N stages and G micro-batches there
 are N + G - 1 cycles: N - 1 that fill the pipeline, G - N + 1 equal ones (a loop) and
 N - 1 that drain it. Where forward and backward stages take turns, a micro-batch enters
-every second cycle and the loop goes over two of them. In a cycle all chips run their stages at the same time, then all
-copies between chips follow as one exchange, whose flows share the links. The exchange
-is the same in every cycle, also where stages are idle: the framework's compilers make
-one function of it (graphcore/popart 3.3, willow/src/popx/popprograms.cpp).
+every second cycle and the loop goes over two of them. In a cycle all chips run their
+stages at the same time, then all copies between chips follow as one exchange, whose
+flows share the links. The exchange is the same in every cycle, also where stages are
+idle: the framework's compilers make one function of it (graphcore/popart 3.3,
+willow/src/popx/popprograms.cpp).
 """
 
 from __future__ import annotations

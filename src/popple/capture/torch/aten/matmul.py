@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch.fx import Node
+
 from popple.capture.torch.aten.forms import Lowering, emit_one, one_op
 from popple.capture.torch.builder import NodeContext
 from popple.graph import TensorType
@@ -62,7 +64,7 @@ def lower_scaled_product(context: NodeContext) -> None:
         if context.type_of(scale).num_elements > 1:
             suffix = f".scale{index}"
             (name,) = context.emit("mul", [name, scale], kind, suffix=suffix)
-    if bias is not None:
+    if isinstance(bias, Node):
         (name,) = context.emit("add", [name, bias], kind)
     context.finish(name)
 
