@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from popple.capture.torch import recurrent
 from popple.capture.torch.recurrent import gru_layer
 from popple.graph import Phase
 from tests.capture.torch.tracing import kinds, lower_traced, of_kind, replayed, trace
@@ -45,6 +46,32 @@ def test_values_and_gradients_are_torchs(kind: type[nn.Module], form: str) -> No
     torch.testing.assert_close(loss, expected.detach())
     torch.testing.assert_close(gradients, list(torch.autograd.grad(expected, weights)))
     assert "generic" not in kinds(lower_traced(step).graph)
+
+
+def test_a_training_step_runs_a_layer_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = Reader(nn.LSTM(4, 5))
+    step = trace(layer, X, train=True)
+    runs: list[bool] = []
+
+    def counted(*arguments: Any, **keywords: Any) -> list[Tensor]:
+        runs.append(keywords["trains"])
+        return compute(*arguments, **keywords)
+
+    compute = recurrent._compute
+    monkeypatch.setattr(recurrent, "_compute", counted)
+    replayed(step, *layer.parameters(), X)
+    assert runs == [True]
+
+
+def test_a_second_gradient_runs_the_layer_again() -> None:
+    weights = [torch.rand(20, 4), torch.rand(20, 5)]
+    arguments = X, [torch.zeros(2, 5), torch.zeros(2, 5)], weights, "lstm"
+    *found, kept = torch.ops.popple.recurrent(*arguments, True)
+    ones = [torch.ones_like(each) for each in found]
+    first, second = (
+        torch.ops.popple.recurrent_backward(ones, kept, *arguments) for _ in range(2)
+    )
+    torch.testing.assert_close(first, second)
 
 
 def test_a_layer_is_one_op_and_its_gradient_another() -> None:

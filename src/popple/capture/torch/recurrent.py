@@ -7,8 +7,9 @@ sees a loop. Weights are torch's: of the input, of the state, and their biases i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ def gru(data: Tensor, hx: Any, *settings: Any, **keywords: Any) -> Any:
 
 def lstm_layer(x: Tensor, states: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
     """One layer in one direction: outputs, last output, last cell."""
-    return list(_recurrent(x, states, weights, "lstm")[:-1])
+    return _layer(x, states, weights, "lstm")
 
 
 def gru_layer(
@@ -46,7 +47,15 @@ def gru_layer(
     scales the state that is multiplied.
     """
     kind = "gru" if resets_after else "gru_reset_before"
-    return list(_recurrent(x, states, weights, kind)[:-1])
+    return _layer(x, states, weights, kind)
+
+
+def _layer(
+    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
+) -> list[Tensor]:
+    is_learnt = any(each.requires_grad for each in (x, *states, *weights))
+    trains = is_learnt and torch.is_grad_enabled()
+    return list(_recurrent(x, states, weights, kind, trains)[:-1])
 
 
 FORMS: dict[Any, Callable[..., Any]] = {torch.lstm: lstm, torch.gru: gru}
@@ -113,21 +122,55 @@ def _directed(
     return [outputs.flip(0), *last]
 
 
-_SCHEMA = "(Tensor x, Tensor[] states, Tensor[] weights, str kind) -> Tensor[]"
+_SCHEMA = (
+    "(Tensor x, Tensor[] states, Tensor[] weights, str kind, bool trains) -> Tensor[]"
+)
+
+
+_NOTES = "_notes_for_gradient"
+
+
+@dataclass(frozen=True)
+class _Notes:
+    """A layer's results, from which torch can go back to what it read."""
+
+    found: list[Tensor]
+    leaves: list[Tensor]
+
+    @classmethod
+    def take(
+        cls, x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
+    ) -> _Notes:
+        """Run a layer, taking notes."""
+        with _differentiable():
+            leaves = [t.detach().requires_grad_() for t in (x, *states, *weights)]
+            end = 1 + len(states)
+            found = _compute(leaves[0], leaves[1:end], leaves[end:], kind, trains=True)
+        return cls(found, leaves)
 
 
 @torch.library.custom_op("popple::recurrent", mutates_args=(), schema=_SCHEMA)
 def _recurrent(
-    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
+    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
 ) -> list[Tensor]:
-    """Outputs, last states, and an empty place for what the machine keeps."""
-    found = _compute(x, states, weights, kind, trains=False)
-    return [*(each.clone() for each in found), x.new_empty(0)]
+    """Outputs, last states, and an empty place for what the machine keeps.
+
+    In training the place carries what torch notes for the gradient, so that it need
+    not run the layer again.
+    """
+    kept = x.new_empty(0)
+    if trains:
+        notes = _Notes.take(x, states, weights, kind)
+        setattr(kept.untyped_storage(), _NOTES, notes)
+        found = [each.detach() for each in notes.found]
+    else:
+        found = _compute(x, states, weights, kind, trains=False)
+    return [*(each.clone() for each in found), kept]
 
 
 @_recurrent.register_fake
 def _(
-    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
+    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
 ) -> list[Tensor]:
     shape = (*x.shape[:2], states[0].shape[-1])
     last = [torch.empty_like(state) for state in states]
@@ -148,13 +191,26 @@ def _recurrent_backward(
     weights: list[Tensor],
     kind: str,
 ) -> list[Tensor]:
-    """Gradients of input, states and weights: the layer runs once more for them."""
+    """Gradients of input, states and weights."""
+    # Without notes, or if another gradient has used them up, the layer runs once more.
+    # Between the two, torch passes on another tensor of the same storage.
+    place = kept.untyped_storage()
+    notes = getattr(place, _NOTES, None) or _Notes.take(x, states, weights, kind)
+    setattr(place, _NOTES, None)
     with _differentiable():
-        leaves = [t.detach().requires_grad_() for t in (x, *states, *weights)]
-        end = 1 + len(states)
-        found = _compute(leaves[0], leaves[1:end], leaves[end:], kind, trains=True)
-        made = torch.autograd.grad(found, leaves, gradients)
-    return [each.clone() for each in made]
+        made = torch.autograd.grad(notes.found, notes.leaves, gradients)
+    return _apart(made)
+
+
+def _apart(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """The tensors, copied where they share memory: both biases have one gradient."""
+    taken: set[int] = set()
+    found: list[Tensor] = []
+    for tensor in tensors:
+        start = tensor.untyped_storage().data_ptr()
+        found.append(tensor.clone() if start in taken else tensor)
+        taken.add(start)
+    return found
 
 
 @_recurrent_backward.register_fake
@@ -211,7 +267,7 @@ def _reset_before(x: Tensor, h: Tensor, weights: list[Tensor]) -> list[Tensor]:
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-    x, states, weights, kind = inputs
+    x, states, weights, kind, _ = inputs
     ctx.save_for_backward(output[-1], x, *states, *weights)
     ctx.sizes, ctx.kind = (len(states), len(weights)), kind
     ctx.set_materialize_grads(True)
@@ -223,7 +279,7 @@ def _differentiate(ctx: Any, gradients: list[Tensor]) -> tuple[Any, ...]:
     states, weights = rest[:num_states], rest[num_states:]
     made = _recurrent_backward(gradients[:-1], kept, x, states, weights, ctx.kind)
     end = 1 + num_states
-    return made[0], made[1:end], made[end:], None
+    return made[0], made[1:end], made[end:], None, None
 
 
 _recurrent.register_autograd(_differentiate, setup_context=_remember)
