@@ -55,7 +55,8 @@ def _layer(
 ) -> list[Tensor]:
     is_learnt = any(each.requires_grad for each in (x, *states, *weights))
     trains = is_learnt and torch.is_grad_enabled()
-    return list(_recurrent(x, states, weights, kind, trains)[:-1])
+    operator: Any = torch.ops.popple.recurrent
+    return list(operator(x, states, weights, kind, trains)[:-1])
 
 
 FORMS: dict[Any, Callable[..., Any]] = {torch.lstm: lstm, torch.gru: gru}
@@ -127,6 +128,10 @@ _SCHEMA = (
 )
 
 
+_BACKWARD_SCHEMA = (
+    "(Tensor[] gradients, Tensor kept, Tensor x, Tensor[] states, Tensor[] weights, "
+    "str kind) -> Tensor[]"
+)
 _NOTES = "_notes_for_gradient"
 
 
@@ -149,7 +154,13 @@ class _Notes:
         return cls(found, leaves)
 
 
-@torch.library.custom_op("popple::recurrent", mutates_args=(), schema=_SCHEMA)
+# Not `custom_op`, whose checks take as long as a short layer.
+_LIBRARY = torch.library.Library("popple", "FRAGMENT")
+_LIBRARY.define(f"recurrent{_SCHEMA}")
+_LIBRARY.define(f"recurrent_backward{_BACKWARD_SCHEMA}")
+
+
+@torch.library.impl(_LIBRARY, "recurrent", "CompositeExplicitAutograd")
 def _recurrent(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
 ) -> list[Tensor]:
@@ -168,7 +179,7 @@ def _recurrent(
     return [*(each.clone() for each in found), kept]
 
 
-@_recurrent.register_fake
+@torch.library.register_fake("popple::recurrent", lib=_LIBRARY)
 def _(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
 ) -> list[Tensor]:
@@ -177,12 +188,7 @@ def _(
     return [x.new_empty(shape), *last, x.new_empty(0)]
 
 
-@torch.library.custom_op(
-    "popple::recurrent_backward",
-    mutates_args=(),
-    schema="(Tensor[] gradients, Tensor kept, Tensor x, Tensor[] states, "
-    "Tensor[] weights, str kind) -> Tensor[]",
-)
+@torch.library.impl(_LIBRARY, "recurrent_backward", "CompositeExplicitAutograd")
 def _recurrent_backward(
     gradients: list[Tensor],
     kept: Tensor,
@@ -213,7 +219,7 @@ def _apart(tensors: Iterable[Tensor]) -> list[Tensor]:
     return found
 
 
-@_recurrent_backward.register_fake
+@torch.library.register_fake("popple::recurrent_backward", lib=_LIBRARY)
 def _(
     gradients: list[Tensor],
     kept: Tensor,
@@ -277,9 +283,12 @@ def _differentiate(ctx: Any, gradients: list[Tensor]) -> tuple[Any, ...]:
     kept, x, *rest = ctx.saved_tensors
     num_states, _ = ctx.sizes
     states, weights = rest[:num_states], rest[num_states:]
-    made = _recurrent_backward(gradients[:-1], kept, x, states, weights, ctx.kind)
+    operator: Any = torch.ops.popple.recurrent_backward
+    made = operator(gradients[:-1], kept, x, states, weights, ctx.kind)
     end = 1 + num_states
     return made[0], made[1:end], made[end:], None, None
 
 
-_recurrent.register_autograd(_differentiate, setup_context=_remember)
+torch.library.register_autograd(
+    "popple::recurrent", _differentiate, setup_context=_remember, lib=_LIBRARY
+)
