@@ -234,11 +234,9 @@ class CompiledModel:
             reason = ", ".join(operators) or "floating-point exceptions"
             logger.warning(_NO_GRAPH, f"{reason} cannot be part of one")
             return None
-        # What goes to the host at once is copied by that.
-        is_sent = len(self._places) == 1 and not self.step.exposed
-        num_copied = 0 if is_sent else self._num_results
+        is_awaited = len(self._places) == 1 and not self.step.exposed
         warn = partial(logger.warning, _NO_GRAPH)
-        return CudaGraphs(num_copied, warn, GpuCapture())
+        return CudaGraphs(self._num_results, warn, GpuCapture(), is_awaited)
 
     @property
     def _num_results(self) -> int:

@@ -3,26 +3,43 @@
 A graph reads its inputs from memory of its own and leaves its results there, where the
 next launch overwrites them: inputs are copied in, and results that anyone keeps are
 copied out.
+
+Where the host waits for each launch anyway, small tensors travel as part of the graph,
+from and to pinned memory: to launch a transfer takes longer than the transfer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.fx import Graph
 
 Function = Callable[..., list[Any]]
-Capture = Callable[[Function, Sequence[Tensor]], tuple[Callable[[], None], list[Any]]]
-"""Makes what runs a function on given inputs again, and tells where its results are."""
+
+
+class Capture(Protocol):
+    """Makes what runs a function again; tells where its results are."""
+
+    device: str
+
+    def __call__(
+        self, function: Function, inputs: Sequence[Tensor]
+    ) -> tuple[Callable[[], None], list[Any]]: ...
+
+    def host_memory_like(self, tensor: Tensor) -> Tensor: ...
+
+    def wait(self) -> None: ...
+
 
 NUM_PLAIN_RUNS = 2
 """Libraries choose and allocate in their first runs, which cannot be captured."""
 
 _NUM_KEPT = 8
+_SMALL = 1 << 20
+"""Bytes from which on a copy to pinned memory costs more than it saves."""
 _ON_HOST = frozenset({"popple.host_call.default", "popple.print_tensor.default"})
 
 
@@ -47,6 +64,8 @@ class GpuCapture:
     They may, since nothing in it outlives a run.
     """
 
+    device = "cuda"
+
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
 
@@ -59,13 +78,22 @@ class GpuCapture:
             results = function(*inputs)
         return graph.replay, results
 
+    def host_memory_like(self, tensor: Tensor) -> Tensor:
+        """Memory of the host that the GPU reads and writes by itself."""
+        return torch.empty_like(tensor, device="cpu", pin_memory=True)
+
+    def wait(self) -> None:
+        """Return when all that was launched is over."""
+        torch.accelerator.current_stream().synchronize()
+
 
 class CudaGraphs:
     """Runs functions, each captured under a key once the first runs are over.
 
-    A function's memory besides its inputs must stay where it is. The first
-    `num_copied` results are copies; others are good until the next run. If capturing
-    fails, `on_failure` is told why and functions run as they are from then on.
+    A function's memory besides its inputs must stay where it is. The first `num_copied`
+    results are copies, and if `is_awaited`, small ones are on the host when a run
+    returns; others are good until the next run. If capturing fails, `on_failure` is
+    told why and functions run as they are from then on.
     """
 
     def __init__(
@@ -73,15 +101,15 @@ class CudaGraphs:
         num_copied: int,
         on_failure: Callable[[str], None],
         capture: Capture,
-        device: str = "cuda",
+        is_awaited: bool = False,
     ) -> None:
         self._num_copied = num_copied
         self._on_failure = on_failure
         self._capture = capture
-        self._device = device
+        self._is_awaited = is_awaited
         self._num_runs = 0
         self._is_on = True
-        self._captured: dict[Hashable, _Captured] = {}
+        self._captured: dict[Hashable, _Captured | _CapturedWithTransfers] = {}
 
     def run(
         self, key: Hashable, function: Function, inputs: Sequence[Tensor]
@@ -91,16 +119,16 @@ class CudaGraphs:
         if captured is None and self._is_on and self._num_runs >= NUM_PLAIN_RUNS:
             captured = self._new(key, function, inputs)
         if captured is not None:
-            return captured.launch(inputs, self._num_copied)
+            return captured.launch(inputs)
         self._num_runs += 1
-        return function(*(tensor.to(self._device) for tensor in inputs))
+        return function(*(tensor.to(self._capture.device) for tensor in inputs))
 
     def _new(
         self, key: Hashable, function: Function, inputs: Sequence[Tensor]
-    ) -> _Captured | None:
-        held = [tensor.to(self._device, copy=True) for tensor in inputs]
+    ) -> _Captured | _CapturedWithTransfers | None:
+        kind = _CapturedWithTransfers if self._is_awaited else _Captured
         try:
-            captured = _Captured(function, held, *self._capture(function, held))
+            captured = kind(function, inputs, self._capture, self._num_copied)
         except RuntimeError as error:
             self._is_on = False
             self._on_failure(str(error).strip().splitlines()[0])
@@ -111,24 +139,75 @@ class CudaGraphs:
         return captured
 
 
-@dataclass(frozen=True)
 class _Captured:
-    """One captured graph with the memory of its inputs and results.
+    """One captured graph with the memory of its inputs and results."""
 
-    The function is not called again; it keeps the memory alive that the graph uses.
-    """
+    def __init__(
+        self,
+        function: Function,
+        inputs: Sequence[Tensor],
+        capture: Capture,
+        num_copied: int,
+    ) -> None:
+        # It is not called again, but keeps the memory alive that the graph uses.
+        self._function = function
+        self._inputs = [tensor.to(capture.device, copy=True) for tensor in inputs]
+        self._num_copied = num_copied
+        self._replay, self._results = capture(function, self._inputs)
 
-    function: Function
-    inputs: list[Tensor]
-    replay: Callable[[], None]
-    results: list[Any]
-
-    def launch(self, inputs: Sequence[Tensor], num_copied: int) -> list[Any]:
+    def launch(self, inputs: Sequence[Tensor]) -> list[Any]:
         """Copy the inputs in, run, copy the outputs out."""
-        for held, given in zip(self.inputs, inputs, strict=True):
+        for held, given in zip(self._inputs, inputs, strict=True):
             # The driver reads ordinary memory before the call returns; pinned memory
             # it would read later, when the program may have written to it.
             held.copy_(given, non_blocking=not given.is_pinned())
-        self.replay()
-        outputs, others = self.results[:num_copied], self.results[num_copied:]
-        return [o.clone() if isinstance(o, Tensor) else o for o in outputs] + others
+        self._replay()
+        return _with_copies(self._results, self._num_copied)
+
+
+class _CapturedWithTransfers:
+    """One captured graph that reads small inputs from the host and writes there."""
+
+    def __init__(
+        self,
+        function: Function,
+        inputs: Sequence[Tensor],
+        capture: Capture,
+        num_copied: int,
+    ) -> None:
+        self._function = function
+        self._capture = capture
+        self._num_copied = num_copied
+        self._inputs = [self._memory_for(tensor).copy_(tensor) for tensor in inputs]
+        self._replay, self._results = capture(self._call, self._inputs)
+
+    def _memory_for(self, tensor: Tensor) -> Tensor:
+        if tensor.device.type == "cpu" and tensor.nbytes <= _SMALL:
+            return self._capture.host_memory_like(tensor)
+        return torch.empty_like(tensor, device=self._capture.device)
+
+    def _call(self, *inputs: Tensor) -> list[Any]:
+        device = self._capture.device
+        there = [tensor.to(device, non_blocking=True) for tensor in inputs]
+        results, count = self._function(*there), self._num_copied
+        return [self._sent(result) for result in results[:count]] + results[count:]
+
+    def _sent(self, result: Any) -> Any:
+        if not isinstance(result, Tensor) or result.nbytes > _SMALL:
+            return result
+        host = self._capture.host_memory_like(result)
+        return host.copy_(result, non_blocking=True)
+
+    def launch(self, inputs: Sequence[Tensor]) -> list[Any]:
+        """Copy the inputs in, run, wait, copy what came to the host."""
+        for held, given in zip(self._inputs, inputs, strict=True):
+            held.copy_(given, non_blocking=True)
+        self._replay()
+        self._capture.wait()
+        return _with_copies(self._results, self._num_copied)
+
+
+def _with_copies(results: list[Any], count: int) -> list[Any]:
+    """The results, the first `count` of them as copies."""
+    copied = [r.clone() if isinstance(r, Tensor) else r for r in results[:count]]
+    return copied + results[count:]
