@@ -28,6 +28,7 @@ MECHANISMS = (
     "popple/plan/rules/recurrent.py",
     "popple/plan/rules/solve.py",
     "popple/plan/tile_reduction.py",
+    "popple/sim/elements.py",
     "popple/sim/footprint.py",
     "popple/sim/phases.py",
     "popple/sim/reuse.py",

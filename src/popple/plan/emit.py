@@ -9,6 +9,7 @@ all its steps, results are written by the last one, temporaries live as their pl
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain, groupby
 
 from popple.graph import Graph, Op, Role
@@ -90,6 +91,8 @@ class Emitter:
         steps = self._call_steps(op)
         temporaries = self._add_temporaries(op, plan)
         writes = self._variables_of(op.outputs, op.chip)
+        if plan.is_interleaved:
+            self._interleave(writes)
         last = len(plan.steps) - 1
         names = _step_names(plan.steps)
         for index, step in enumerate(plan.steps):
@@ -184,6 +187,10 @@ class Emitter:
             steps.append(Exchange(name, *vectors, None, False, *access))
         return steps
 
+    def _interleave(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.variables[name] = replace(self.variables[name], is_interleaved=True)
+
     def _access_of(self, copies: list[Copy]) -> _Access:
         names = (copy.op.inputs[copy.position] for copy in copies)
         reads = self._variables_of(names, copies[0].op.chip)
@@ -200,6 +207,7 @@ class Emitter:
                 self._shift(item.bytes_by_tile, op.chip),
                 item.category,
                 is_interleaved=item.is_interleaved,
+                is_operand=item.is_operand,
             )
             found.append((name, item))
         return found

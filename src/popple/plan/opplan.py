@@ -126,7 +126,10 @@ PlanStep: TypeAlias = Compute | Move | HostCopy | LinkCopy | Loop
 
 @dataclass(frozen=True)
 class Temporary:
-    """Memory used within the plan, from step `first` to step `last` of its list."""
+    """Memory used within the plan, from step `first` to step `last` of its list.
+
+    Its place is as that of a `Variable`.
+    """
 
     name: str
     bytes_by_tile: TileVector
@@ -134,6 +137,7 @@ class Temporary:
     last: int
     is_interleaved: bool = False
     category: Category = Category.VARIABLE
+    is_operand: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,8 @@ class OpPlan:
     mappings the rule would like for inputs nobody has laid out. `choice` explains the
     plan in words and numbers, `runners_up` names plans not taken with their estimated
     cycles. `is_memory_bound` says that a faster plan needed more temporary memory than
-    it may take. `rule` is the rule's name as reports show it.
+    it may take; `is_interleaved` that the outputs lie in interleaved memory. `rule` is
+    the rule's name as reports show it.
     """
 
     rule: str
@@ -156,6 +161,7 @@ class OpPlan:
     choice: tuple[tuple[str, str], ...] = ()
     runners_up: tuple[tuple[str, int], ...] = ()
     is_memory_bound: bool = False
+    is_interleaved: bool = False
 
 
 Rule: TypeAlias = Callable[[PlanRequest], OpPlan]

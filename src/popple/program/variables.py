@@ -39,7 +39,8 @@ class Variable:
     """Bytes on tiles. Always-live variables keep their memory for the whole run.
 
     `bytes_by_tile` spans all tiles of all chips of a replica. Interleaved variables
-    lie in the memory region that can be read two words a cycle.
+    lie in the memory region that can be read two words a cycle; operands are read while
+    such ones are written and share no memory element with them.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Variable:
     category: Category = Category.VARIABLE
     is_always_live: bool = False
     is_interleaved: bool = False
+    is_operand: bool = False
 
     def __post_init__(self) -> None:
         if any(value < 0 for _, value in self.bytes_by_tile.runs):

@@ -16,9 +16,10 @@ from popple.program import (
     chip_maxima,
     combine,
 )
+from popple.sim.elements import find_reach
 from popple.sim.footprint import code_and_state
 from popple.sim.liveness import Liveness
-from popple.sim.sweep import find_peak
+from popple.sim.sweep import Sweep, find_peak
 from popple.target import Chip
 
 CODE = (
@@ -37,13 +38,15 @@ class Memory:
 
     `always_live` and `transient` sort the bytes by category; transient ones are those
     at the step at which the tile is fullest (`peak_step_by_tile`). `interleaved` are
-    the bytes that must lie in the interleaved region, at their own fullest.
+    the bytes that must lie in the interleaved region, at their own fullest. `reach` is
+    where memory ends while vertices run that need their data in different elements.
     """
 
     always_live: Mapping[Category, TileVector]
     transient: Mapping[Category, TileVector]
     peak_step_by_tile: TileVector
     interleaved: TileVector
+    reach: TileVector
     num_chips: int
     tile_memory_bytes: int
     interleaved_start_bytes: int
@@ -70,14 +73,14 @@ class Memory:
 
     @cached_property
     def total_with_gaps(self) -> TileVector:
-        """All bytes and the gap below interleaved data.
+        """All bytes and the gaps below interleaved data and between operands.
 
         Interleaved data lie behind the plain region, full or not.
         """
         start = self.interleaved_start_bytes
         return combine(
-            lambda each: max(each[0], start + each[1]) if each[1] else each[0],
-            [self.total, self.interleaved],
+            lambda each: max(each[0], start + each[1] if each[1] else 0, each[2]),
+            [self.total, self.interleaved, self.reach],
         )
 
     @cached_property
@@ -110,15 +113,20 @@ def find_memory(
 ) -> Memory:
     """The memory of a verified program on chips of one kind."""
     always = [program.variables[name] for name in liveness.always_live]
-    transient = [program.variables[name] for name in liveness.intervals]
-    peak = find_peak(transient, liveness.intervals, program.num_tiles)
+    transient = {name: program.variables[name] for name in liveness.intervals}
     code = code_and_state(program, steps, liveness.intervals, chip)
     held = [{v.category: v.bytes_by_tile} for v in always]
+    always_live = _added([*held, code], program.num_tiles)
+    stays = add_all(always_live.values(), program.num_tiles)
+    variables = list(transient.values())
+    sweep = Sweep(variables, liveness.intervals, program.num_tiles, [stays])
+    peak = sweep.peak()
     return Memory(
-        _added([*held, code], program.num_tiles),
+        always_live,
         peak.by_category,
         peak.step_by_tile,
-        _interleaved([*always, *transient], liveness, program.num_tiles),
+        _interleaved([*always, *variables], liveness, program.num_tiles),
+        find_reach(transient, steps, sweep, stays, chip),
         program.num_chips,
         chip.tile_memory_bytes,
         chip.interleaved_start_bytes,

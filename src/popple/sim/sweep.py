@@ -1,13 +1,14 @@
-"""The transient memory of every tile at its fullest, by sweeping over the steps.
+"""The transient memory of every tile, step by step and at its fullest.
 
-Tiles between two neighbouring ends of runs are alike, so the sweep keeps one number
-for each such segment, not for each tile: it costs the same on a chip of any size.
+Tiles between two neighbouring ends of runs are alike, so a sweep over the steps keeps
+one number for each such segment, not for each tile: it costs the same on a chip of any
+size.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -41,24 +42,78 @@ def find_peak(
     num_tiles: int,
 ) -> Peak:
     """The peak of the given variables, each live during its intervals."""
-    segments = _Segments.of([v.bytes_by_tile for v in variables], num_tiles)
-    # Many variables are laid out alike.
-    known = {v.bytes_by_tile: v for v in variables}
-    spreads = {vector: segments.spread(vector) for vector in known}
-    lives = [
-        _Life(variable.category, *spreads[variable.bytes_by_tile], first, last)
-        for variable in variables
-        for first, last in intervals.get(variable.name, ())
-    ]
-    highest, at_step = _sweep(lives, len(segments.bounds) - 1)
-    return Peak(
-        segments.to_vector(highest),
-        segments.to_vector(at_step),
-        {
-            category: segments.to_vector(values)
-            for category, values in _held_at(at_step, lives).items()
-        },
-    )
+    return Sweep(variables, intervals, num_tiles).peak()
+
+
+class Sweep:
+    """Variables that live during intervals of steps, and what they take when.
+
+    `others` are vectors that will be compared with what is found.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[Variable],
+        intervals: Mapping[str, Sequence[Interval]],
+        num_tiles: int,
+        others: Sequence[TileVector] = (),
+    ) -> None:
+        # Many variables are laid out alike.
+        vectors = dict.fromkeys([*(v.bytes_by_tile for v in variables), *others])
+        self._segments = _Segments.of(vectors, num_tiles)
+        self._spreads = {each: self._segments.spread(each) for each in vectors}
+        self._lives = [
+            _Life(variable.category, *self._spreads[variable.bytes_by_tile], *interval)
+            for variable in variables
+            for interval in intervals.get(variable.name, ())
+        ]
+
+    def spread(self, vector: TileVector) -> Spread:
+        """A vector of a variable or of the others, segment by segment."""
+        return self._spreads[vector]
+
+    def zeros(self) -> Counts:
+        """Nothing, in every segment."""
+        return np.zeros(len(self._segments.bounds) - 1, dtype=np.int64)
+
+    def to_vector(self, values: Counts) -> TileVector:
+        """The values of all segments, tile by tile."""
+        return self._segments.to_vector(values)
+
+    def at(self, step_ids: Iterable[int]) -> Iterator[tuple[int, Counts]]:
+        """(step, bytes in every segment during it) in order; good until the next."""
+        current, events = self.zeros(), _events(self._lives)
+        event = next(events, None)
+        for step_id in sorted(step_ids):
+            while event is not None and event[0] <= step_id:
+                _apply(event, current)
+                event = next(events, None)
+            yield step_id, current
+
+    def peak(self) -> Peak:
+        """The fullest step of every tile and what it holds then."""
+        highest, at_step = self._highest()
+        by_category = _held_at(at_step, self._lives)
+        return Peak(
+            self.to_vector(highest),
+            self.to_vector(at_step),
+            {category: self.to_vector(held) for category, held in by_category.items()},
+        )
+
+    def _highest(self) -> tuple[Counts, Counts]:
+        """The most bytes in every segment, and the first step with that many."""
+        current, highest, at_step = self.zeros(), self.zeros(), self.zeros()
+        for event in _events(self._lives):
+            _apply(event, current)
+            step_id, _, begun = event
+            if begun:
+                # Only where something was added can there be a new peak.
+                low = min(life.where.start for life in begun)
+                high = max(life.where.stop for life in begun)
+                grown = np.flatnonzero(current[low:high] > highest[low:high]) + low
+                highest[grown] = current[grown]
+                at_step[grown] = step_id
+        return highest, at_step
 
 
 class _Life(NamedTuple):
@@ -71,6 +126,10 @@ class _Life(NamedTuple):
     last: int
 
 
+_Event: TypeAlias = tuple[int, list[_Life], list[_Life]]
+"""(step, lives that ended before it, lives that begin with it)"""
+
+
 @dataclass(frozen=True)
 class _Segments:
     """The tiles cut into runs on which every swept variable is constant."""
@@ -78,11 +137,11 @@ class _Segments:
     bounds: Counts
 
     @classmethod
-    def of(cls, vectors: Sequence[TileVector], num_tiles: int) -> _Segments:
+    def of(cls, vectors: Iterable[TileVector], num_tiles: int) -> _Segments:
         ends = {0, num_tiles}
-        for runs in {vector.runs for vector in vectors}:
+        for vector in vectors:
             tile = 0
-            for count, _ in runs:
+            for count, _ in vector.runs:
                 tile += count
                 ends.add(tile)
         return cls(np.array(sorted(ends), dtype=np.int64))
@@ -104,30 +163,8 @@ class _Segments:
         return TileVector.of(zip(widths.tolist(), values.tolist(), strict=True))
 
 
-def _sweep(lives: Sequence[_Life], num_segments: int) -> tuple[Counts, Counts]:
-    """The most bytes in every segment, and the first step with that many."""
-    current = np.zeros(num_segments, dtype=np.int64)
-    highest = np.zeros(num_segments, dtype=np.int64)
-    at_step = np.zeros(num_segments, dtype=np.int64)
-    for step_id, ended, begun in _events(lives):
-        for life in ended:
-            current[life.where] -= life.values
-        for life in begun:
-            current[life.where] += life.values
-        if begun:
-            # Only where something was added can there be a new peak.
-            low = min(life.where.start for life in begun)
-            high = max(life.where.stop for life in begun)
-            grown = np.flatnonzero(current[low:high] > highest[low:high]) + low
-            highest[grown] = current[grown]
-            at_step[grown] = step_id
-    return highest, at_step
-
-
-def _events(
-    lives: Sequence[_Life],
-) -> Iterator[tuple[int, list[_Life], list[_Life]]]:
-    """(step, lives that ended before it, lives that begin with it), in order."""
+def _events(lives: Sequence[_Life]) -> Iterator[_Event]:
+    """All changes, in the order of the steps."""
     begun: dict[int, list[_Life]] = defaultdict(list)
     ended: dict[int, list[_Life]] = defaultdict(list)
     for life in lives:
@@ -135,6 +172,14 @@ def _events(
         ended[life.last + 1].append(life)
     for step_id in sorted(begun.keys() | ended.keys()):
         yield step_id, ended.get(step_id, []), begun.get(step_id, [])
+
+
+def _apply(event: _Event, current: Counts) -> None:
+    _, ended, begun = event
+    for life in ended:
+        current[life.where] -= life.values
+    for life in begun:
+        current[life.where] += life.values
 
 
 def _held_at(at_step: Counts, lives: Sequence[_Life]) -> dict[Category, Counts]:

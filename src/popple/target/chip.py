@@ -28,10 +28,13 @@ class Chip:
     clock_hz: int = field(metadata=constant("Hz"))
 
     # Tile memory. From `interleaved_start_bytes` on, two elements are interleaved and
-    # one instruction can load 128 bit; code can only be fetched from below it.
+    # one instruction can load 128 bit; code can only be fetched from below it. Operands
+    # of the convolution units start at multiples of `operand_bytes`, or of twice that
+    # where elements are interleaved.
     tile_memory_bytes: int = field(metadata=constant("B"))
     interleaved_start_bytes: int = field(metadata=constant("B"))
     memory_element_bytes: int = field(metadata=constant("B"))
+    operand_bytes: int = field(metadata=constant("B"))
     tile_memory_base_address: int = field(metadata=constant("address"))
     data_path_bits: int = field(metadata=constant("bit"))
     atomic_store_bytes: int = field(metadata=constant("B"))

@@ -89,6 +89,12 @@ class Draft:
             found = self._temporaries[name]
             self._temporaries[name] = replace(found, last=max(found.first, last))
 
+    def mark_operand(self, name: str) -> None:
+        """It shares no memory element with what is written while it is read."""
+        if name in self._temporaries:
+            found = self._temporaries[name]
+            self._temporaries[name] = replace(found, is_operand=True)
+
     def finish(self) -> tuple[tuple[PlanStep, ...], tuple[Temporary, ...]]:
         """All steps, and the memory that is not empty."""
         used = (t for t in self._temporaries.values() if not t.bytes_by_tile.is_zero)

@@ -85,6 +85,7 @@ def plan_conv(
         choice=describe_choice(choice, problem.num_macs),
         runners_up=describe_runners_up(choice),
         is_memory_bound=choice.is_memory_bound,
+        is_interleaved=emitter.is_output_interleaved,
     )
 
 
@@ -246,7 +247,14 @@ class _Emitter:
             draft.begin("partials", vector, setting.method.is_interleaved)
         for name in held:
             draft.end(name)
+            if setting.method.is_interleaved:
+                draft.mark_operand(name)
         self._reduce(draft, partials)
+
+    @property
+    def is_output_interleaved(self) -> bool:
+        """Whether the units write the output itself."""
+        return self.setting.method.is_interleaved and not self._has_partials()
 
     def _has_partials(self) -> bool:
         """Whether partials differ from the output and so need memory of their own."""

@@ -1,0 +1,91 @@
+"""How far the memory of every tile reaches where vertices need their data apart.
+
+A tile reads and writes several words in one cycle if they lie in different memory
+elements. The vertices of the convolution units depend on that: the partials they write
+lie in interleaved memory, in elements that hold nothing of what they read. Memory is
+filled in this order: what stays for the whole run, what else is alive, what the vertex
+reads, its partials. The gaps between them are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from popple.program import Execute, Numbering, TileVector, Variable
+from popple.sim.sweep import Counts, Sweep
+from popple.target import Chip
+
+TAIL_BYTES = 24
+"""Bytes behind interleaved data, which loads that run ahead may touch: in all published
+tile memories of products and convolutions that agree with ours to the byte."""
+
+
+def find_reach(
+    transient: Mapping[str, Variable],
+    steps: Numbering,
+    sweep: Sweep,
+    always_live_bytes: TileVector,
+    chip: Chip,
+) -> TileVector:
+    """Where memory ends at most while such vertices run; 0 on tiles without.
+
+    `sweep` is over the transient variables and knows the bytes that are always live.
+    """
+    reach, always = sweep.zeros(), sweep.zeros()
+    where, values = sweep.spread(always_live_bytes)
+    always[where] = values
+    wanted = dict(_find_vertices(transient, steps))
+    for step_id, held in sweep.at(wanted):
+        vectors = [transient[name].bytes_by_tile for name in wanted[step_id]]
+        span, partials = sweep.spread(vectors[-1])
+        read = [_within(span, sweep, vector) for vector in vectors[:-1]]
+        below = always[span] + held[span] - sum(read, partials)
+        end = _end_of(below, read, partials, chip)
+        reach[span] = np.maximum(reach[span], np.where(partials, end, 0))
+    return sweep.to_vector(reach)
+
+
+def _find_vertices(
+    transient: Mapping[str, Variable], steps: Numbering
+) -> Iterator[tuple[int, list[str]]]:
+    """(step, what its vertices read, in order, and last what they write interleaved)"""
+    for row in steps:
+        if not isinstance(row.step, Execute):
+            continue
+        step = row.step
+        written = [n for n in step.writes if n in transient]
+        partials = [name for name in written if transient[name].is_interleaved]
+        if partials:
+            read = [n for n in step.reads if n in transient and transient[n].is_operand]
+            yield row.id, [*read, partials[-1]]
+
+
+def _within(span: slice, sweep: Sweep, vector: TileVector) -> Counts:
+    """A vector on some of the segments."""
+    values = sweep.zeros()
+    where, found = sweep.spread(vector)
+    values[where] = found
+    return values[span]
+
+
+def _end_of(
+    below: Counts, read: Sequence[Counts], partials: Counts, chip: Chip
+) -> Counts:
+    """Where partials end that follow what is read, above what lies below."""
+    end = below
+    for number, size in enumerate(read):
+        start = _next_boundary(end, chip.operand_bytes, chip) if number else end
+        end = np.where(size, start + size, end)
+    end = np.maximum(end, chip.interleaved_start_bytes)
+    start = _next_boundary(end, chip.memory_element_bytes, chip)
+    return start + partials + TAIL_BYTES
+
+
+def _next_boundary(address: Counts, size: int, chip: Chip) -> Counts:
+    """The next multiple of a size, of twice the size among interleaved elements."""
+    region, pair = chip.interleaved_start_bytes, 2 * size
+    plain = np.minimum(-(-address // size) * size, region)
+    interleaved = region - (region - address) // pair * pair
+    return np.where(address > region, interleaved, plain)

@@ -1,0 +1,104 @@
+"""Where data lie that a vertex needs in different memory elements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from popple.program import (
+    ComputeSet,
+    Execute,
+    Program,
+    Sequence,
+    Variable,
+    number_steps,
+)
+from popple.sim import Memory
+from popple.sim.elements import TAIL_BYTES
+from popple.sim.liveness import find_liveness
+from popple.sim.memory import find_memory
+from popple.target import Chip
+from tests.sim.machines import bow_chip, one_chip, tiles, use
+
+ELEMENT = 16_384
+REGION_1 = 13 * ELEMENT
+
+
+def product(
+    weights: int, field: int, kept: int = 0, num_partials: int = 1000, fast: bool = True
+) -> Program:
+    """A vertex reads x and w and writes p, while `kept` bytes stay."""
+    vertex = Execute(ComputeSet("product", ()), ("x", "w"), ("p",))
+    main = Sequence((use((), ("x", "w")), vertex, use(("p",))))
+    return one_chip(
+        main,
+        Variable("x", tiles(field, 0, 0, 0), is_operand=True),
+        Variable("w", tiles(weights, 0, 0, 0), is_operand=True),
+        Variable("p", tiles(num_partials, 0, 0, 0), is_interleaved=fast),
+        Variable("k", tiles(kept, 0, 0, 0), is_always_live=True),
+    )
+
+
+def memory_of(program: Program, chip: Chip | None = None) -> Memory:
+    steps = number_steps(program)
+    liveness = find_liveness(program, steps)
+    return find_memory(program, steps, liveness, chip or bow_chip())
+
+
+OVERHEAD = memory_of(product(0, 4)).always_live_bytes[0]  # code and stacks
+
+
+def end_of(program: Program, chip: Chip | None = None) -> int:
+    return memory_of(program, chip).total_with_gaps[0]
+
+
+def test_partials_lie_where_the_interleaved_region_begins() -> None:
+    assert end_of(product(100, 1000)) == REGION_1 + 1000 + TAIL_BYTES
+
+
+def test_partials_share_no_element_with_what_spills_out_of_the_plain_region() -> None:
+    one_over = REGION_1 - OVERHEAD + 4
+    assert end_of(product(0, one_over)) == REGION_1 + 2 * ELEMENT + 1000 + TAIL_BYTES
+    assert end_of(product(0, one_over - 4)) == REGION_1 + 1000 + TAIL_BYTES
+
+
+def test_weights_begin_in_an_element_of_their_own() -> None:
+    field = REGION_1 - OVERHEAD + 4  # ends in the first interleaved pair
+    pairs = 2 * 2 * ELEMENT  # that one and that of the weights
+    assert end_of(product(100, field)) == REGION_1 + pairs + 1000 + TAIL_BYTES
+    # In the plain region elements are half as large.
+    field = REGION_1 - 2 * ELEMENT - OVERHEAD + 4
+    assert end_of(product(ELEMENT, field)) == REGION_1 + 1000 + TAIL_BYTES
+    above = REGION_1 + 2 * ELEMENT + 1000 + TAIL_BYTES
+    assert end_of(product(ELEMENT + 4, field)) == above
+
+
+def test_operands_lie_side_by_side_on_a_chip_that_does_not_part_them() -> None:
+    chip = replace(bow_chip(), operand_bytes=8)
+    field = REGION_1 - OVERHEAD + 4
+    end = end_of(product(100, field), chip)
+    assert end == REGION_1 + 2 * ELEMENT + 1000 + TAIL_BYTES
+
+
+@pytest.mark.parametrize("kept", [0, 8 * ELEMENT])
+def test_what_stays_lies_below(kept: int) -> None:
+    field = REGION_1 - OVERHEAD + 4 - kept
+    end = end_of(product(0, field, kept))
+    assert end == REGION_1 + 2 * ELEMENT + 1000 + TAIL_BYTES
+
+
+def test_plain_results_leave_no_gap() -> None:
+    memory = memory_of(product(100, REGION_1, fast=False))
+    assert memory.total_with_gaps == memory.total
+
+
+def test_gaps_decide_whether_a_program_fits() -> None:
+    chip = bow_chip()
+    field = chip.tile_memory_bytes - 4 * ELEMENT - OVERHEAD - 100
+    memory = memory_of(product(100, field, num_partials=2 * ELEMENT))
+    assert memory.total.maximum < chip.tile_memory_bytes
+    assert not memory.fits
+    # The same bytes would fit without the rule.
+    free = product(100, field, num_partials=2 * ELEMENT, fast=False)
+    assert memory_of(free).fits
