@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from popple.capture.torch import recurrent
+from popple.capture.torch import recurrent, recurrent_notes
 from popple.capture.torch.recurrent import gru_layer
 from popple.graph import Phase
 from tests.capture.torch.tracing import kinds, lower_traced, of_kind, replayed, trace
@@ -51,16 +51,15 @@ def test_values_and_gradients_are_torchs(kind: type[nn.Module], form: str) -> No
 def test_a_training_step_runs_a_layer_once(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = Reader(nn.LSTM(4, 5))
     step = trace(layer, X, train=True)
-    runs: list[bool] = []
+    runs: list[str] = []
 
-    def counted(*arguments: Any, **keywords: Any) -> list[Tensor]:
-        runs.append(keywords["trains"])
-        return compute(*arguments, **keywords)
+    def counted(*arguments: Any) -> recurrent_notes.Notes:
+        runs.append(arguments[-1])
+        return recurrent_notes.take_notes(*arguments)
 
-    compute = recurrent._compute
-    monkeypatch.setattr(recurrent, "_compute", counted)
+    monkeypatch.setattr(recurrent, "take_notes", counted)
     replayed(step, *layer.parameters(), X)
-    assert runs == [True]
+    assert runs == ["lstm"]
 
 
 def test_a_second_gradient_runs_the_layer_again() -> None:

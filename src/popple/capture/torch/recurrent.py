@@ -7,14 +7,14 @@ sees a loop. Weights are torch's: of the input, of the state, and their biases i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from popple.capture.torch.recurrent_notes import Notes, compute, take_notes
 
 Layer = Callable[[Tensor, list[Tensor], list[Tensor]], list[Tensor]]
 """Input [T,B,I], states [B,H] and weights to outputs [T,B,H] and last states."""
@@ -135,25 +135,6 @@ _BACKWARD_SCHEMA = (
 _NOTES = "_notes_for_gradient"
 
 
-@dataclass(frozen=True)
-class _Notes:
-    """A layer's results, from which torch can go back to what it read."""
-
-    found: list[Tensor]
-    leaves: list[Tensor]
-
-    @classmethod
-    def take(
-        cls, x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
-    ) -> _Notes:
-        """Run a layer, taking notes."""
-        with _differentiable():
-            leaves = [t.detach().requires_grad_() for t in (x, *states, *weights)]
-            end = 1 + len(states)
-            found = _compute(leaves[0], leaves[1:end], leaves[end:], kind, trains=True)
-        return cls(found, leaves)
-
-
 # Not `custom_op`, whose checks take as long as a short layer.
 _LIBRARY = torch.library.Library("popple", "FRAGMENT")
 _LIBRARY.define(f"recurrent{_SCHEMA}")
@@ -171,12 +152,12 @@ def _recurrent(
     """
     kept = x.new_empty(0)
     if trains:
-        notes = _Notes.take(x, states, weights, kind)
+        notes = take_notes(x, states, weights, kind)
         setattr(kept.untyped_storage(), _NOTES, notes)
-        found = [each.detach() for each in notes.found]
+        found = notes.results()
     else:
-        found = _compute(x, states, weights, kind, trains=False)
-    return [*(each.clone() for each in found), kept]
+        found = [each.clone() for each in compute(x, states, weights, kind, trains)]
+    return [*found, kept]
 
 
 @torch.library.register_fake("popple::recurrent", lib=_LIBRARY)
@@ -201,22 +182,10 @@ def _recurrent_backward(
     # Without notes, or if another gradient has used them up, the layer runs once more.
     # Between the two, torch passes on another tensor of the same storage.
     place = kept.untyped_storage()
-    notes = getattr(place, _NOTES, None) or _Notes.take(x, states, weights, kind)
+    notes: Notes | None = getattr(place, _NOTES, None)
     setattr(place, _NOTES, None)
-    with _differentiable():
-        made = torch.autograd.grad(notes.found, notes.leaves, gradients)
-    return _apart(made)
-
-
-def _apart(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """The tensors, copied where they share memory: both biases have one gradient."""
-    taken: set[int] = set()
-    found: list[Tensor] = []
-    for tensor in tensors:
-        start = tensor.untyped_storage().data_ptr()
-        found.append(tensor.clone() if start in taken else tensor)
-        taken.add(start)
-    return found
+    notes = notes or take_notes(x, states, weights, kind)
+    return notes.gradients(gradients)
 
 
 @torch.library.register_fake("popple::recurrent_backward", lib=_LIBRARY)
@@ -229,47 +198,6 @@ def _(
     kind: str,
 ) -> list[Tensor]:
     return [torch.empty_like(t) for t in (x, *states, *weights)]
-
-
-@contextmanager
-def _differentiable() -> Iterator[None]:
-    """Inside an operator, torch takes no notes for gradients unless told to."""
-    keys = torch._C._dispatch_tls_local_exclude_set()
-    for key in ("AutogradFunctionality", "ADInplaceOrView"):
-        keys = keys.remove(getattr(torch._C.DispatchKey, key))
-    included = torch._C._dispatch_tls_local_include_set()
-    with torch._C._ForceDispatchKeyGuard(included, keys), torch.enable_grad():
-        yield
-
-
-def _compute(
-    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
-) -> list[Tensor]:
-    if kind == "gru_reset_before":
-        return _reset_before(x, states[0], weights)
-    first = [state.unsqueeze(0) for state in states]
-    settings = (weights, len(weights) == 4, 1, 0.0, trains)
-    if kind == "lstm":
-        found = torch.lstm(x, first, *settings, False, False)
-    else:
-        found = torch.gru(x, first[0], *settings, False, False)
-    return [found[0], *(last.squeeze(0) for last in found[1:])]
-
-
-def _reset_before(x: Tensor, h: Tensor, weights: list[Tensor]) -> list[Tensor]:
-    wx, wh, *biases = weights
-    size = h.shape[-1]
-    outputs: list[Tensor] = []
-    from_input = F.linear(x, wx)
-    for bias in biases:
-        from_input = from_input + bias
-    for each in from_input.unbind(0):
-        gates = torch.sigmoid(each[:, : 2 * size] + F.linear(h, wh[: 2 * size]))
-        reset, update = gates.split(size, 1)
-        mixed = each[:, 2 * size :] + F.linear(reset * h, wh[2 * size :])
-        h = update * h + (1 - update) * torch.tanh(mixed)
-        outputs.append(h)
-    return [torch.stack(outputs), h]
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:

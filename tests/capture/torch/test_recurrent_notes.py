@@ -1,0 +1,112 @@
+"""What a layer notes for its gradient: whoever takes the notes, they say the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from popple.capture.torch.recurrent_notes import (
+    Notes,
+    _AutogradNotes,
+    _OneDnnNotes,
+    take_notes,
+)
+
+NUM_GATES = {"lstm": 4, "gru": 3}
+
+onednn = pytest.mark.skipif(
+    not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN"
+)
+
+
+def arguments(
+    kind: str = "lstm", has_biases: bool = True, **options: Any
+) -> tuple[Tensor, list[Tensor], list[Tensor], str]:
+    """A layer of 3 features and 5 units over 7 steps of 2 sequences."""
+    torch.manual_seed(0)
+    rows = 5 * NUM_GATES[kind]
+    shapes = [(rows, 3), (rows, 5), (rows,), (rows,)][: 4 if has_biases else 2]
+    states = [torch.randn(2, 5, **options) for _ in range(2 if kind == "lstm" else 1)]
+    weights = [torch.randn(shape, **options) for shape in shapes]
+    return torch.randn(7, 2, 3, **options), states, weights, kind
+
+
+def strided(tensor: Tensor) -> Tensor:
+    """The same values, its last axis first in memory."""
+    return tensor.movedim(-1, 0).contiguous().movedim(0, -1)
+
+
+def gradients(notes: Notes) -> list[Tensor]:
+    """Those of a loss in which every result counts, and no two alike."""
+    torch.manual_seed(1)
+    return notes.gradients([strided(torch.randn_like(r)) for r in notes.results()])
+
+
+@onednn
+@pytest.mark.parametrize("has_biases", [True, False])
+@pytest.mark.parametrize("is_strided", [True, False])
+def test_kernels_called_directly_give_what_autograd_gives(
+    has_biases: bool, is_strided: bool
+) -> None:
+    x, states, weights, kind = arguments(has_biases=has_biases)
+    if is_strided:
+        x, *states = map(strided, (x, *states))
+        weights = [*map(strided, weights[:2]), *weights[2:]]
+    ours = take_notes(x, states, weights, kind)
+    theirs = _AutogradNotes.take(x, states, weights, kind)
+    assert isinstance(ours, _OneDnnNotes)
+    made, expected = gradients(ours), gradients(theirs)
+    assert len(made) == 3 + len(weights)
+    for mine, its in zip(made, expected, strict=True):
+        assert torch.equal(mine, its)
+    assert all(map(torch.equal, ours.results(), theirs.results()))
+
+
+@onednn
+def test_one_tensor_may_be_both_states() -> None:
+    x, (state, _), weights, kind = arguments()
+    ours = take_notes(x, [state, state], weights, kind)
+    theirs = _AutogradNotes.take(x, [state, state.clone()], weights, kind)
+    torch.testing.assert_close(gradients(ours), gradients(theirs))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_results_may_be_overwritten(kind: str) -> None:
+    notes, untouched = (take_notes(*arguments(kind)) for _ in range(2))
+    for result in notes.results():
+        result.fill_(float("nan"))
+    torch.testing.assert_close(gradients(notes), gradients(untouched))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_gradients_share_no_memory(kind: str) -> None:
+    made = gradients(take_notes(*arguments(kind)))
+    assert len({each.untyped_storage().data_ptr() for each in made}) == len(made)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        arguments("gru"),
+        arguments(dtype=torch.float64),
+        arguments(dtype=torch.float16),
+        (torch.zeros(7, 0, 3), [torch.zeros(0, 5)] * 2, *arguments()[2:]),
+    ],
+    ids=["gru", "double", "half", "empty"],
+)
+def test_what_onednn_may_not_do_is_left_to_torch(given: Any) -> None:
+    assert isinstance(take_notes(*given), _AutogradNotes)
+
+
+def test_onednn_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    assert isinstance(take_notes(*arguments()), _AutogradNotes)
+
+
+def test_tensors_of_two_types_are_refused_as_torch_does() -> None:
+    x, states, weights, kind = arguments()
+    with pytest.raises((RuntimeError, ValueError), match="dtype"):
+        take_notes(x, [state.double() for state in states], weights, kind)
