@@ -19,6 +19,7 @@ from popple.graph import Graph, Phase, Strategy, verify
 from popple.plan.emit import Emitter
 from popple.plan.io_tiles import IoTiles
 from popple.plan.layout import Progress, plan_layout
+from popple.plan.linear_layers import mark_linear_layers
 from popple.plan.lower_pipeline import lower_pipeline
 from popple.plan.lower_update import lower_update
 from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, PlanOptions, TileMapping
@@ -57,7 +58,7 @@ def plan_graph(
     _verify_chips(graph, target)
     options = options or PlanOptions()
     planner = Planner(_for_compute(target, options.io.num_tiles), options)
-    graph = place_side_by_side(graph, planner)
+    graph = mark_linear_layers(place_side_by_side(graph, planner))
     layout = plan_layout(graph, planner, progress)
     emitter = Emitter(graph, layout, target)
     streams = find_streams(graph, layout)

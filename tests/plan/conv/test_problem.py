@@ -83,7 +83,8 @@ def test_a_kernel_over_one_position_becomes_output_channels() -> None:
 
 def test_swapping_exchanges_rows_and_output_channels() -> None:
     f16 = DType.F16
-    plain, swapped = find_forms(matmul_problem(2, (7, 8, 9), f16, f16, f16))
+    # Products try exchanged operands first, and take them if both cost the same.
+    swapped, plain = find_forms(matmul_problem(2, (7, 8, 9), f16, f16, f16))
     assert (plain.problem.field, plain.problem.out_channels) == ((7,), 9)
     assert (swapped.problem.field, swapped.problem.out_channels) == ((9,), 7)
     assert swapped.is_swapped

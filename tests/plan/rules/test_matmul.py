@@ -258,3 +258,19 @@ def test_fp8_needs_a_chip_that_has_it() -> None:
     assert plan_matmul((64, 64), (64, 64), target_of("c600"), DType.F8).steps
     with pytest.raises(PlanError, match="c600"):
         plan_matmul((64, 64), (64, 64), target_of("bow"), DType.F8)
+
+
+def test_channels_that_fill_no_group_are_padded() -> None:
+    # Vertices take 16 halves: 1000 is no multiple of it, so an operand of 8-groups
+    # is copied into groups that zeros fill up; 1008 is one.
+    odd, even = (plan_matmul((64, n), (n, 256)) for n in (1000, 1008))
+    padded = [
+        [
+            s
+            for s in plan.steps
+            if isinstance(s, Compute) and re.match("pad|order", s.name)
+        ]
+        for plan in (odd, even)
+    ]
+    assert padded[0]
+    assert not padded[1]

@@ -53,19 +53,30 @@ def estimate_copies(num_used: Ints, setting: Setting) -> Copies:
 def _find_copied(setting: Setting) -> _Copied:
     form, method, problem = setting.form, setting.method, setting.form.problem
     is_gradient = problem.purpose is Purpose.WEIGHT_GRAD
-    is_matmul = problem.purpose is Purpose.MATMUL
+    is_linear = problem.purpose.is_linear
+    is_matmul = problem.purpose.is_product
     is_changed = bool(form.copied_inputs or form.copied_weights)
     pads_in = problem.in_channels % method.in_group != 0
     pads_out = problem.out_channels % method.out_group != 0
     is_turned = form.is_swapped != is_matmul
-    inputs = is_gradient or is_changed or is_turned or pads_in
+    is_copied = is_gradient or is_changed or is_turned or pads_in
+    turns_result = form.is_swapped != (is_gradient or is_matmul)
     return _Copied(
-        inputs=inputs,
-        weights=inputs or pads_out,
-        result=pads_out or form.is_swapped != (is_gradient or is_matmul),
+        inputs=is_copied or _wants_inputs(problem.purpose, setting.is_joint),
+        weights=is_copied or pads_out,
+        result=pads_out
+        or turns_result
+        or (problem.purpose is Purpose.LINEAR_WEIGHT_GRAD and not setting.is_joint),
         # The next layer is taken to want groups of what a weight load covers.
-        regrouped=method.out_group != _wide_group(problem, setting),
+        regrouped=not is_linear and method.out_group != _wide_group(problem, setting),
     )
+
+
+def _wants_inputs(purpose: Purpose, is_joint: bool) -> bool:
+    """Whether a gradient's operand lies as another pass of the layer has it."""
+    if purpose is Purpose.LINEAR_INPUT_GRAD:
+        return not is_joint
+    return purpose is Purpose.LINEAR_WEIGHT_GRAD
 
 
 def _wide_group(problem: ConvProblem, setting: Setting) -> int:

@@ -6,6 +6,7 @@ operands brought to the tiles, partials, sums in stages, casts; serial parts as 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,10 +24,17 @@ from popple.plan.conv.describe import (
     short_splits,
 )
 from popple.plan.conv.draft import Draft
+from popple.plan.conv.joint import (
+    are_weights_home,
+    gradient_mapping,
+    is_joint,
+    joint_splits,
+    turn_weights,
+)
 from popple.plan.conv.layouts import Adjacency, adjacency_of_axis, render_layout
 from popple.plan.conv.occupancy import Occupancy, find_occupancy
-from popple.plan.conv.problem import ConvProblem
-from popple.plan.conv.search import Solution, find_choice
+from popple.plan.conv.problem import ConvProblem, Purpose
+from popple.plan.conv.search import Choice, Solution, find_choice
 from popple.plan.conv.supply import Need, Supply, supply_operand
 from popple.plan.conv.vertices import (
     Ints,
@@ -39,6 +47,9 @@ from popple.plan.opplan import Move, OpPlan, PlanRequest, TileMapping
 from popple.program import VertexGroup
 from popple.target import Chip
 from popple.units import ceil_div
+
+# Position of the weights among the inputs of a linear layer's products.
+_WEIGHTS_OF_PRODUCT = 1
 
 
 @dataclass(frozen=True)
@@ -69,10 +80,20 @@ def plan_conv(
     request: PlanRequest, rule: str, problem: ConvProblem, roles: Roles
 ) -> OpPlan:
     """The best plan of a problem as steps on tiles."""
-    chip = _own_chip(request)
     reference = request.signature.ints("reference_cycles")
     memory = request.options.memory_proportion
-    choice = find_choice(problem, chip, memory, reference)
+    choice = find_choice(problem, own_chip(request), memory, reference)
+    return plan_choice(request, rule, problem, roles, choice)
+
+
+def plan_choice(
+    request: PlanRequest,
+    rule: str,
+    problem: ConvProblem,
+    roles: Roles,
+    choice: Choice,
+) -> OpPlan:
+    """The steps on tiles of a plan that was chosen."""
     emitter = _Emitter(request, problem, roles, choice.best)
     steps, temporaries = emitter.emit().finish()
     return OpPlan(
@@ -95,7 +116,8 @@ def _own_tiles(request: PlanRequest) -> tuple[int, int]:
     return (tiles[0], tiles[1]) if tiles else (0, request.num_tiles)
 
 
-def _own_chip(request: PlanRequest) -> Chip:
+def own_chip(request: PlanRequest) -> Chip:
+    """The chip with the tiles that the plan may use."""
     return replace(request.target.chip, num_tiles=_own_tiles(request)[1])
 
 
@@ -139,26 +161,32 @@ class _Emitter:
         axis, group = self.roles.out_axis, method.out_group
         group = min(group, result.shape[axis])
         vector = self.occupancy.spread(result.num_bytes, group * result.dtype.num_bytes)
+        if is_joint(self.solution, Purpose.LINEAR_WEIGHT_GRAD):
+            return gradient_mapping(self.solution, self.occupancy, result, axis)
         splits = f"out {self._splits()}"
         return TileMapping(vector, render_layout(result.shape, axis, group, splits))
 
     def wishes(self) -> tuple[TileMapping | None, ...]:
         """The mapping wanted for each input of the op, in their order."""
         wanted = {
-            operand.index: self._wish(operand, name)
-            for operand, name in (
-                (self.roles.field, "in"),
-                (self.roles.weights, "weights"),
+            operand.index: self._wish(operand, splits)
+            for operand, splits in (
+                (self.roles.field, self._field_splits()),
+                (self.roles.weights, f"weights {self._splits()}"),
             )
         }
         return tuple(wanted[index] for index in sorted(wanted))
 
-    def _wish(self, operand: Operand, name: str) -> TileMapping:
+    def _field_splits(self) -> str:
+        if is_joint(self.solution, Purpose.LINEAR):
+            return joint_splits(self.solution)
+        return f"in {self._splits()}"
+
+    def _wish(self, operand: Operand, splits: str) -> TileMapping:
         """Spread over the tiles that use it, the summed dimension innermost."""
-        group = self._in_group(operand)
+        group = math.gcd(self._in_group(operand), self._num_summed(operand))
         shape, size = operand.type.shape, operand.type.dtype.num_bytes
         vector = self.occupancy.spread(operand.type.num_bytes, group * size)
-        splits = f"{name} {self._splits()}"
         return TileMapping(vector, render_layout(shape, operand.axis, group, splits))
 
     def _splits(self) -> str:
@@ -166,11 +194,37 @@ class _Emitter:
         return f"{splits} from tile {self.first_tile}" if self.first_tile else splits
 
     def _in_group(self, operand: Operand) -> int:
-        return min(self.setting.method.in_group, operand.type.shape[operand.axis])
+        """Neighbours that the vertices want, zeros that fill a group up included."""
+        group = self.setting.method.in_group
+        return (
+            group if self._keeps_channels() else min(group, self._num_summed(operand))
+        )
+
+    def _num_summed(self, operand: Operand) -> int:
+        """Elements of the operand that one sum runs over, side by side."""
+        if self._keeps_channels():
+            return self.problem.in_channels
+        return operand.type.shape[operand.axis]
+
+    def _keeps_channels(self) -> bool:
+        """Whether input channels of the form are those of the op, and no more."""
+        return self.setting.form.problem.in_channels == self.problem.in_channels
 
     def _adjacency(self, operand: Operand) -> Adjacency:
         group = self._in_group(operand)
         return adjacency_of_axis(operand.type.shape, operand.axis, group)
+
+    def _turned_group(self, operand: Operand) -> int:
+        """Weights are turned for the backward pass before they are padded.
+
+        Not so if that leaves single elements: then they are padded first.
+        """
+        group = self._in_group(operand)
+        is_backward = self.problem.purpose is Purpose.LINEAR_INPUT_GRAD
+        if not is_backward or operand.index != _WEIGHTS_OF_PRODUCT:
+            return group
+        common = math.gcd(group, self._num_summed(operand))
+        return common if common > 1 else group
 
     def _supply(self, draft: Draft, operand: Operand, name: str) -> Supply:
         """Where the operand comes from, after any rearrangement it needs."""
@@ -187,6 +241,7 @@ class _Emitter:
             position=operand.index,
             type=operand.type,
             adjacency=self._adjacency(operand),
+            turned_group=self._turned_group(operand),
             copied_bytes=size * copied,
             held_bytes=size * int(held[0]),
             received_bytes=size * int(received),
@@ -194,7 +249,12 @@ class _Emitter:
             is_shared=is_field and self._is_shared(),
         )
         given = self.request.inputs[operand.index]
-        wish = self._wish(operand, "in" if is_field else "weights")
+        splits = self._field_splits() if is_field else f"weights {self._splits()}"
+        wish = self._wish(operand, splits)
+        if is_field and are_weights_home(self.solution, given):
+            need = replace(need, received_bytes=0)
+            if self.problem.purpose is Purpose.LINEAR_INPUT_GRAD:
+                return turn_weights(draft, need, self.solution, self.occupancy)
         return supply_operand(draft, need, given, wish, self.occupancy, self.chip)
 
     def _is_shared(self) -> bool:
@@ -203,6 +263,8 @@ class _Emitter:
     def _bring(self, draft: Draft, supply: Supply) -> tuple[str, ...]:
         """The exchange that gives every tile its part; names what it occupies."""
         if not supply.received_bytes:
+            if supply.copied_after_bytes:
+                return supply.sliced, supply.add_copy(draft, self.occupancy)
             return supply.sliced, supply.rearranged
         received = self.occupancy.vector(supply.received_bytes)
         pieces = ceil_div(supply.received_bytes, max(1, supply.piece_bytes))

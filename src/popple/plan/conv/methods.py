@@ -223,20 +223,26 @@ def _hmac_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
     vector = _vector_elements(problem.dtype)
     whole = round_up(problem.in_channels, vector)
     for in_group in sorted({min(whole, 16), min(whole, 256)}):
-        yield Method(
-            "hmac" if in_group <= 16 else "hmac of long rows",
-            _codelet("hmac", "ConvPartialHorizontalMac", problem),
-            in_group,
-            1,
-            problem.partials,
-            in_group / (2 + 7 + in_group / vector),
-            cycles=partial(
-                vertices.hmac_cycles,
-                elements_per_load=vector,
-                in_group=in_group,
-                num_workers=chip.num_workers,
-            ),
-        )
+        yield hmac_of(problem, chip, in_group)
+
+
+def hmac_of(problem: ConvProblem, chip: Chip, in_group: int) -> Method:
+    """Dot products of `in_group` input channels."""
+    vector = _vector_elements(problem.dtype)
+    return Method(
+        "hmac" if in_group <= 16 else "hmac of long rows",
+        _codelet("hmac", "ConvPartialHorizontalMac", problem),
+        in_group,
+        1,
+        problem.partials,
+        in_group / (2 + 7 + in_group / vector),
+        cycles=partial(
+            vertices.hmac_cycles,
+            elements_per_load=vector,
+            in_group=in_group,
+            num_workers=chip.num_workers,
+        ),
+    )
 
 
 def _vmac_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
@@ -273,7 +279,13 @@ def _outer_product_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]
         return
     vector = _vector_elements(problem.dtype)
     out_group = min(round_up(problem.out_channels, vector), 16 * vector)
-    yield Method(
+    yield outer_product_of(problem, chip, out_group)
+
+
+def outer_product_of(problem: ConvProblem, chip: Chip, out_group: int) -> Method:
+    """Products with one input channel for `out_group` output channels at once."""
+    vector = _vector_elements(problem.dtype)
+    return Method(
         "outer-product",
         _codelet("outer-product", "OuterProduct", problem),
         1,

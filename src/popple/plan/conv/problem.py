@@ -31,6 +31,23 @@ class Purpose(Enum):
     CONV = "conv"
     WEIGHT_GRAD = "weight gradient"
     MATMUL = "matmul"
+    LINEAR = "linear layer"
+    LINEAR_INPUT_GRAD = "input gradient of a linear layer"
+    LINEAR_WEIGHT_GRAD = "weight gradient of a linear layer"
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a matrix product."""
+        return self is Purpose.MATMUL or self.is_linear
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is a product of a layer whose products were planned together."""
+        return self in (
+            Purpose.LINEAR,
+            Purpose.LINEAR_INPUT_GRAD,
+            Purpose.LINEAR_WEIGHT_GRAD,
+        )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ class Setting:
     method: Method
     chip: Chip
     serial: Serial
+    is_joint: bool = False
 
     @property
     def phase_cycles(self) -> int:

@@ -13,6 +13,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,6 +65,14 @@ class Grid:
     def size(self) -> Ints:
         """Positions in one share."""
         return product_of(self.shares)
+
+
+class Split(NamedTuple):
+    """Parts of the groups, the input channels and the output channels."""
+
+    groups: Ints
+    ins: Ints
+    outs: Ints
 
 
 @dataclass(frozen=True)
@@ -202,8 +211,8 @@ def find_candidates(
         ceil_of(units_in, ins),
         ceil_of(units_out, outs),
     )
-    return _make_candidates(
-        problem, method, (groups, ins, outs), shares, field, kernel.take(window)
+    return make_candidates(
+        problem, method, Split(groups, ins, outs), shares, field, kernel.take(window)
     )
 
 
@@ -222,14 +231,15 @@ def _fill_field(problem: ConvProblem, num_tiles: int, left: Ints) -> Grid:
     return best.take(np.searchsorted(best.counts, left, side="right") - 1)
 
 
-def _make_candidates(
+def make_candidates(
     problem: ConvProblem,
     method: Method,
-    splits: tuple[Ints, Ints, Ints],
+    splits: Split,
     shares: tuple[Ints, Ints, Ints],
     field: Grid,
     kernel: Grid,
 ) -> Candidates:
+    """Candidates with these parts of groups, inputs and outputs, and their shares."""
     groups, ins, outs = shares
     batch, *dims = field.shares
     conv_groups = groups * method.conv_group

@@ -25,6 +25,9 @@ from popple.target import Chip
 from popple.units import ceil_div
 
 _WORD_BYTES = 8
+# An operand that more tiles read is rearranged before it is sent to them
+# (lib/poplin/Convolution.cpp, inViewMaxBroadcastDests).
+MOST_READERS_OF_VIEW = 7
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Need:
 
     `received_bytes` is what it does not hold already when the operand lies as wished;
     `copied_bytes` is the size of the operand in a form that a copy has to make;
+    `turned_group` elements are adjacent once another dimension is the innermost;
     `position` is that of the operand among the inputs of the op.
     """
 
@@ -40,6 +44,7 @@ class Need:
     position: int
     type: TensorType
     adjacency: Adjacency
+    turned_group: int
     copied_bytes: int
     held_bytes: int
     received_bytes: int
@@ -99,20 +104,45 @@ def supply_operand(
     """Rearrange the operand as far as it pays before the exchange."""
     if need.copied_bytes:
         return _transformed(draft, need, given, wish, occupancy, chip)
-    if given is None or given.layout == wish.layout:
-        return _make_supply(need, (given or wish).bytes_by_tile, need.received_bytes)
+    given = given or wish
     atom = copy_atom(given.layout, need.adjacency)
+    if given.layout == wish.layout:
+        supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
+        return _padded(draft, need, supply, atom, occupancy)
     if atom == 0:
         # In order, but on other tiles: the exchange brings all of it.
         return _make_supply(need, given.bytes_by_tile, need.held_bytes)
     if blocks := _find_blocks(need, given, chip):
-        return _regrouped(draft, need, given, wish, blocks)
+        return _regrouped(draft, need, given, wish, blocks, occupancy)
     atom_bytes = min(_WORD_BYTES, atom * need.type.dtype.num_bytes)
     if _pays_before(need, atom_bytes, occupancy, chip):
         return _rearranged(draft, need, given, wish, atom_bytes, occupancy)
     return _make_supply(
         need, given.bytes_by_tile, need.held_bytes, need.held_bytes, atom_bytes
     )
+
+
+def _padded(
+    draft: Draft, need: Need, supply: Supply, atom: int, occupancy: Occupancy
+) -> Supply:
+    """An operand on its tiles: channels that fill no whole groups are padded.
+
+    What many tiles read is padded before it is sent to them. `atom` elements are
+    neighbours before and after, 0 if they fill their groups.
+    """
+    if atom == 0:
+        return supply
+    atom_bytes = min(_WORD_BYTES, atom * need.type.dtype.num_bytes)
+    num_readers = need.held_bytes * occupancy.num_used // need.type.num_bytes
+    if num_readers <= MOST_READERS_OF_VIEW:
+        held = need.held_bytes
+        return replace(supply, copied_after_bytes=held, atom_bytes=atom_bytes)
+    own = occupancy.spread(need.type.num_bytes)
+    cycles = copy_cycles(own.maximum, atom_bytes)
+    name = f"pad {need.name}"
+    draft.multi(name, "poplar::Regroup", occupancy, cycles, supply.reads)
+    draft.begin(supply.rearranged, own)
+    return replace(supply, reads=())
 
 
 def _make_supply(
@@ -166,11 +196,16 @@ def _find_blocks(need: Need, given: TileMapping, chip: Chip) -> Blocks | None:
     if find_adjacency(given.layout).stride == need.adjacency.stride:
         return None
     old_group = find_group(given.layout, need.type.shape)
-    return find_blocks(need.type, old_group, need.adjacency.group, chip)
+    return find_blocks(need.type, old_group, need.turned_group, chip)
 
 
 def _regrouped(
-    draft: Draft, need: Need, given: TileMapping, wish: TileMapping, blocks: Blocks
+    draft: Draft,
+    need: Need,
+    given: TileMapping,
+    wish: TileMapping,
+    blocks: Blocks,
+    occupancy: Occupancy,
 ) -> Supply:
     """The whole operand transposed block by block, on its way to the wished mapping."""
     _add_transposition(draft, need, given.bytes_by_tile, blocks)
@@ -178,7 +213,9 @@ def _regrouped(
     draft.add(Move(f"rearrange {need.name}", blocks.bytes_by_tile, moved, reads=()))
     draft.end(f"transposed {need.name}")
     draft.begin(f"rearranged {need.name}", moved)
-    return replace(_make_supply(need, moved, need.received_bytes), reads=())
+    supply = replace(_make_supply(need, moved, need.received_bytes), reads=())
+    is_whole = need.turned_group % need.adjacency.group == 0
+    return _padded(draft, need, supply, 0 if is_whole else need.turned_group, occupancy)
 
 
 def _add_transposition(

@@ -35,7 +35,7 @@ class Form:
 
 
 def find_forms(problem: ConvProblem) -> tuple[Form, ...]:
-    """All forms worth searching, the problem as it stands first."""
+    """All forms worth searching: as it stands first, but for a matrix product."""
     return tuple(_all_forms(problem))
 
 
@@ -45,10 +45,10 @@ def _all_forms(problem: ConvProblem) -> Iterator[Form]:
         if not form.problem.is_matmul:
             yield form
             continue
-        flat = flatten(form.problem)
-        yield replace(form, problem=flat)
-        if flat.in_channels > 1:
-            yield _swapped(replace(form, problem=flat))
+        flat = replace(form, problem=flatten(form.problem))
+        both = (flat, swap(flat)) if flat.problem.in_channels > 1 else (flat,)
+        # Of equally good plans of a matrix product the first to be found swaps.
+        yield from both[::-1] if problem.purpose.is_product else both
 
 
 def flatten(problem: ConvProblem) -> ConvProblem:
@@ -66,7 +66,8 @@ def flatten(problem: ConvProblem) -> ConvProblem:
     )
 
 
-def _swapped(form: Form) -> Form:
+def swap(form: Form) -> Form:
+    """The form with its operands exchanged."""
     flat = form.problem
     problem = replace(flat, field=(flat.out_channels,), out_channels=flat.field[0])
     return Form(

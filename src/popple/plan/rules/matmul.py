@@ -6,7 +6,18 @@ import math
 
 from popple.errors import PlanError
 from popple.graph import DType
-from popple.plan.conv import Operand, Roles, matmul_problem, plan_conv
+from popple.plan.conv import (
+    ConvProblem,
+    LinearPass,
+    Operand,
+    Roles,
+    find_linear,
+    linear_of,
+    matmul_problem,
+    own_chip,
+    plan_choice,
+    plan_conv,
+)
 from popple.plan.conv.precision import choose_partials, widest_type
 from popple.plan.opplan import OpPlan, PlanRequest, Rule
 
@@ -29,15 +40,33 @@ def plan_matmul(request: PlanRequest) -> OpPlan:
         choose_partials(dtype, request.options.partials),
         result.dtype,
     )
+    if linear := str(request.signature.attr("linear_pass", "")):
+        return _plan_linear(request, LinearPass[linear], problem)
+    return plan_conv(request, "matmul", problem, _roles(request))
+
+
+def _plan_linear(
+    request: PlanRequest, which: LinearPass, problem: ConvProblem
+) -> OpPlan:
+    """A product of a linear layer in training, planned with the others."""
+    is_turned = bool(request.signature.attr("linear_turned", False))
+    layer = linear_of(problem, which, is_turned)
+    memory = request.options.memory_proportion
+    plan = find_linear(layer, own_chip(request), memory)
+    problem, choice = layer.problem(which), plan.choices[which]
+    return plan_choice(request, "matmul", problem, _roles(request, is_turned), choice)
+
+
+def _roles(request: PlanRequest, is_turned: bool = False) -> Roles:
+    """Rows of the left operand are the field; turned, columns of the right one."""
+    left, right = request.signature.inputs
+    result = request.signature.outputs[0]
     rank = len(result.shape)
-    roles = Roles(
-        field=Operand(0, left, rank - 1),
-        weights=Operand(1, right, rank - 2),
-        result=result,
-        out_axis=rank - 1,
-        rows_axis=rank - 2,
-    )
-    return plan_conv(request, "matmul", problem, roles)
+    over = Operand(0, left, rank - 1)
+    down = Operand(1, right, rank - 2)
+    if is_turned:
+        return Roles(down, over, result, out_axis=rank - 2, rows_axis=rank - 1)
+    return Roles(over, down, result, out_axis=rank - 1, rows_axis=rank - 2)
 
 
 RULES: dict[str, Rule] = {"matmul": plan_matmul}
