@@ -66,6 +66,12 @@ class BatchPlan:
         steps = self.device_iterations * self.gradient_accumulation
         return steps * self.num_input_groups
 
+    @property
+    def num_micro_batches(self) -> int:
+        """Micro-batches of a call: D*G*R."""
+        steps = self.device_iterations * self.gradient_accumulation
+        return steps * self.replication_factor
+
     def micro_batches(self) -> Iterator[MicroBatch]:
         """All micro-batches of a call, in host order."""
         for iteration in range(self.device_iterations):

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import torch
 from torch import nn
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from popple.capture.torch import (
     LoweredStep,
@@ -32,9 +32,11 @@ from popple.engine.torch import (
     Arithmetic,
     AutomaticScaling,
     Numerics,
+    Outbox,
     Replay,
     build_replay,
     function_maker,
+    with_outbox,
 )
 from popple.errors import CaptureError
 from popple.graph import Phase
@@ -100,7 +102,8 @@ class CompiledStep:
     """A step that can be run and modelled.
 
     `exposed` are the names of the tensors that its replay returns besides the outputs,
-    right behind them. With `scales_loss` the replay takes a loss scale at the end.
+    right behind them. With `scales_loss` the replay takes a loss scale at the end. An
+    `outbox` is where it leaves its outputs for the host, if it does.
     """
 
     traced: TracedStep
@@ -112,6 +115,7 @@ class CompiledStep:
     has_scopes: bool = True
     scales_loss: bool = False
     arithmetic: Arithmetic | None = None
+    outbox: Outbox | None = None
 
     @cached_property
     def num_stages(self) -> int:
@@ -168,6 +172,7 @@ def compile_step(
     module = run.graph_module
     if request.automatic is not None:
         module = with_gradient_counts(module, request.automatic.large)
+    module, outbox = _send_early(request, module, traced.num_outputs)
     arithmetic = _arithmetic(request)
     constants = _overwritten_constants(run)
     make_function = function_maker(backend.name)
@@ -182,7 +187,21 @@ def compile_step(
         has_scopes=request.has_scopes,
         scales_loss=request.scales_loss,
         arithmetic=arithmetic,
+        outbox=outbox,
     )
+
+
+def _send_early(
+    request: CompileRequest, module: GraphModule, num_outputs: int
+) -> tuple[GraphModule, Outbox | None]:
+    """On a GPU, let the outputs of a call leave while the rest of it goes on.
+
+    Only where a call is one micro-batch: the outputs of several are put together.
+    """
+    is_single = request.batch_plan.num_micro_batches == 1 and not request.anchors
+    if request.backend.device != "cuda" or not is_single:
+        return module, None
+    return with_outbox(module, num_outputs, request.backend.device)
 
 
 def _find_anchors(

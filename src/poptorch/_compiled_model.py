@@ -234,9 +234,8 @@ class CompiledModel:
             reason = ", ".join(operators) or "floating-point exceptions"
             logger.warning(_NO_GRAPH, f"{reason} cannot be part of one")
             return None
-        is_awaited = len(self._places) == 1 and not self.step.exposed
         warn = partial(logger.warning, _NO_GRAPH)
-        return CudaGraphs(self._num_results, warn, GpuCapture(), is_awaited)
+        return CudaGraphs(self._num_results, warn, GpuCapture(), self.step.outbox)
 
     @property
     def _num_results(self) -> int:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from popple.engine.torch import CudaGraphs
+from popple.engine.torch import CudaGraphs, Outbox, with_outbox
 from popple.engine.torch.cuda_graphs import NUM_PLAIN_RUNS, host_operators
 
 X = torch.tensor([1.0, 2.0])
@@ -27,13 +27,9 @@ class PlayedCapture:
 
     def __init__(self) -> None:
         self.num_captures = 0
-        self.num_waits = 0
 
     def host_memory_like(self, tensor: Tensor) -> Tensor:
         return torch.empty_like(tensor)
-
-    def wait(self) -> None:
-        self.num_waits += 1
 
     def __call__(
         self, function: Callable[..., list[Any]], inputs: Sequence[Tensor]
@@ -62,10 +58,10 @@ def doubled(x: Tensor) -> list[Tensor]:
 def graphs_with(
     capture: PlayedCapture,
     failures: list[str] | None = None,
-    is_awaited: bool = False,
+    outbox: Outbox | None = None,
 ) -> CudaGraphs:
     told = [] if failures is None else failures
-    return CudaGraphs(1, told.append, capture, is_awaited)
+    return CudaGraphs(1, told.append, capture, outbox)
 
 
 def test_the_first_runs_are_plain_then_one_capture_serves_all() -> None:
@@ -82,18 +78,6 @@ def test_outputs_are_kept_though_the_next_launch_overwrites_its_results() -> Non
     runs = [graphs.run("key", doubled, [X + number]) for number in range(5)]
     assert [float(outputs[0][0]) for outputs in runs] == [2, 4, 6, 8, 10]
     # Only outputs are copied: the last two runs share the other result.
-    assert runs[-1][1] is runs[-2][1]
-
-
-@pytest.mark.parametrize("size", [2, 1 << 19])
-def test_awaited_runs_bring_outputs_to_the_host_however_large(size: int) -> None:
-    capture = PlayedCapture()
-    graphs = graphs_with(capture, is_awaited=True)
-    x = torch.arange(size, dtype=torch.float32)
-    runs = [graphs.run("key", doubled, [x + number]) for number in range(5)]
-    for number, outputs in enumerate(runs):
-        assert torch.equal(outputs[0], (x + number) * 2)
-    assert capture.num_waits == 5 - NUM_PLAIN_RUNS
     assert runs[-1][1] is runs[-2][1]
 
 
@@ -133,3 +117,73 @@ def test_operators_on_the_host_are_found() -> None:
         "aten._to_copy.default",
         "aten.exp.default",
     )
+
+
+def test_outputs_in_an_outbox_are_the_programs_own() -> None:
+    outbox, capture = Outbox("cpu"), PlayedCapture()
+    graphs = graphs_with(capture, outbox=outbox)
+
+    def function(x: Tensor) -> list[Tensor]:
+        outbox.send([x * 2])
+        return [x * 2, x * 3]
+
+    runs = [graphs.run("key", function, [X + number]) for number in range(5)]
+    assert [float(outputs[0][0]) for outputs in runs] == [2, 4, 6, 8, 10]
+    assert capture.num_captures == 1
+
+
+def traced_twice() -> GraphModule:
+    """x -> x * 2, x * 2 + 1, and what is like a gradient; values are known."""
+
+    def function(x: Tensor) -> list[Tensor]:
+        double = x * 2
+        more = double + 1
+        gradient = torch.ones_like(more) * x
+        return [double, more.detach(), gradient]
+
+    with FakeTensorMode():
+        return make_fx(function)(torch.empty(2))
+
+
+def test_a_graph_sends_its_outputs_before_it_goes_on() -> None:
+    module, outbox = with_outbox(traced_twice(), 2, "cpu")
+    assert outbox is not None
+    for found, wanted in zip(module(X), [X * 2, X * 2 + 1, X], strict=True):
+        assert torch.equal(found, wanted)
+    assert [float(output[0]) for output in outbox.receive()] == [2, 3]
+    names = [str(node.target) for node in module.graph.nodes]
+    assert names.index("popple.send.default") == names.index("aten.add.Tensor") + 1
+    # What the gradient begins with comes from what sends.
+    ones = module.graph.find_nodes(
+        op="call_function", target=torch.ops.aten.ones_like.default
+    )
+    assert not any(node.users for node in ones)
+
+
+def overwritten(x: Tensor) -> list[Tensor]:
+    double = x * 2
+    output = double.detach()
+    double.add_(1)
+    return [output]
+
+
+def test_large_outputs_inputs_and_what_is_overwritten_are_not_sent() -> None:
+    with FakeTensorMode():
+        large = make_fx(lambda x: [x * 2])(torch.empty(1 << 19))
+        same = make_fx(lambda x: [x])(torch.empty(2))
+        later = make_fx(overwritten)(torch.empty(2))
+    assert with_outbox(later, 1, "cpu") == (later, None)
+    assert with_outbox(large, 1, "cpu") == (large, None)
+    assert with_outbox(same, 1, "cpu") == (same, None)
+
+
+def test_compiled_graphs_send_too() -> None:
+    module, outbox = with_outbox(traced_twice(), 2, "cpu")
+    assert outbox is not None
+    compiled = torch.compile(module.forward, fullgraph=True, dynamic=False)
+    for number in range(3):
+        x = X + number
+        assert torch.equal(compiled(x)[2], x)
+        first, second = outbox.receive()
+        assert torch.equal(first, x * 2)
+        assert torch.equal(second, x * 2 + 1)

@@ -11,6 +11,7 @@ from popple.engine.torch.compiled_update import compiled_update
 from popple.engine.torch.cuda_graphs import CudaGraphs, GpuCapture
 from popple.engine.torch.loss_scale import AutomaticScaling, LossScale
 from popple.engine.torch.numerics import Arithmetic, Numerics
+from popple.engine.torch.outbox import Outbox, with_outbox
 from popple.engine.torch.replay import Replay, build_replay
 from popple.engine.torch.run import (
     DeviceMemory,
@@ -39,6 +40,7 @@ __all__ = [
     "InferenceEngine",
     "LossScale",
     "Numerics",
+    "Outbox",
     "ParameterGroup",
     "Repetition",
     "Replay",
@@ -52,4 +54,5 @@ __all__ = [
     "function_maker",
     "initial_state",
     "with_equal_steps",
+    "with_outbox",
 ]

@@ -4,8 +4,9 @@ A graph reads its inputs from memory of its own and leaves its results there, wh
 next launch overwrites them: inputs are copied in, and results that anyone keeps are
 copied out.
 
-Where the host waits for each launch anyway, small tensors travel as part of the graph,
-from and to pinned memory: to launch a transfer takes longer than the transfer.
+Where the host waits for each launch anyway, small inputs travel as part of the graph,
+from pinned memory: to launch a transfer takes longer than the transfer. Small outputs
+do, too, and the host need not wait for the rest of the launch (`outbox.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 from torch.fx import Graph
+
+from popple.engine.torch.outbox import SMALL, Outbox
 
 Function = Callable[..., list[Any]]
 
@@ -31,15 +34,11 @@ class Capture(Protocol):
 
     def host_memory_like(self, tensor: Tensor) -> Tensor: ...
 
-    def wait(self) -> None: ...
-
 
 NUM_PLAIN_RUNS = 2
 """Libraries choose and allocate in their first runs, which cannot be captured."""
 
 _NUM_KEPT = 8
-_SMALL = 1 << 20
-"""Bytes from which on a copy to pinned memory costs more than it saves."""
 _ON_HOST = frozenset({"popple.host_call.default", "popple.print_tensor.default"})
 
 
@@ -82,18 +81,15 @@ class GpuCapture:
         """Memory of the host that the GPU reads and writes by itself."""
         return torch.empty_like(tensor, device="cpu", pin_memory=True)
 
-    def wait(self) -> None:
-        """Return when all that was launched is over."""
-        torch.accelerator.current_stream().synchronize()
-
 
 class CudaGraphs:
     """Runs functions, each captured under a key once the first runs are over.
 
     A function's memory besides its inputs must stay where it is. The first `num_copied`
-    results are copies, and if `is_awaited`, small ones are on the host when a run
-    returns; others are good until the next run. If capturing fails, `on_failure` is
-    told why and functions run as they are from then on.
+    results are copies; others are good until the next run. If the function sends those
+    copies to an `outbox`, they are taken from there and a run is over when they have
+    arrived. If capturing fails, `on_failure` is told why and functions run as they are
+    from then on.
     """
 
     def __init__(
@@ -101,15 +97,15 @@ class CudaGraphs:
         num_copied: int,
         on_failure: Callable[[str], None],
         capture: Capture,
-        is_awaited: bool = False,
+        outbox: Outbox | None = None,
     ) -> None:
         self._num_copied = num_copied
         self._on_failure = on_failure
         self._capture = capture
-        self._is_awaited = is_awaited
+        self._outbox = outbox
         self._num_runs = 0
         self._is_on = True
-        self._captured: dict[Hashable, _Captured | _CapturedWithTransfers] = {}
+        self._captured: dict[Hashable, _Captured] = {}
 
     def run(
         self, key: Hashable, function: Function, inputs: Sequence[Tensor]
@@ -125,10 +121,9 @@ class CudaGraphs:
 
     def _new(
         self, key: Hashable, function: Function, inputs: Sequence[Tensor]
-    ) -> _Captured | _CapturedWithTransfers | None:
-        kind = _CapturedWithTransfers if self._is_awaited else _Captured
+    ) -> _Captured | None:
         try:
-            captured = kind(function, inputs, self._capture, self._num_copied)
+            captured = self._captured_run(function, inputs)
         except RuntimeError as error:
             self._is_on = False
             self._on_failure(str(error).strip().splitlines()[0])
@@ -137,6 +132,12 @@ class CudaGraphs:
             del self._captured[next(iter(self._captured))]
         self._captured[key] = captured
         return captured
+
+    def _captured_run(self, function: Function, inputs: Sequence[Tensor]) -> _Captured:
+        capture, count = self._capture, self._num_copied
+        if self._outbox is not None:
+            return _CapturedWithOutbox(function, inputs, capture, count, self._outbox)
+        return _Captured(function, inputs, capture, count)
 
 
 class _Captured:
@@ -151,9 +152,16 @@ class _Captured:
     ) -> None:
         # It is not called again, but keeps the memory alive that the graph uses.
         self._function = function
-        self._inputs = [tensor.to(capture.device, copy=True) for tensor in inputs]
+        self._device = capture.device
         self._num_copied = num_copied
-        self._replay, self._results = capture(function, self._inputs)
+        self._inputs = [self._held(tensor, capture) for tensor in inputs]
+        self._replay, self._results = capture(self._call, self._inputs)
+
+    def _held(self, tensor: Tensor, capture: Capture) -> Tensor:
+        return tensor.to(capture.device, copy=True)
+
+    def _call(self, *inputs: Tensor) -> list[Any]:
+        return self._function(*inputs)
 
     def launch(self, inputs: Sequence[Tensor]) -> list[Any]:
         """Copy the inputs in, run, copy the outputs out."""
@@ -162,11 +170,17 @@ class _Captured:
             # it would read later, when the program may have written to it.
             held.copy_(given, non_blocking=not given.is_pinned())
         self._replay()
-        return _with_copies(self._results, self._num_copied)
+        copied = self._results[: self._num_copied]
+        rest = self._results[self._num_copied :]
+        return [r.clone() if isinstance(r, Tensor) else r for r in copied] + rest
 
 
-class _CapturedWithTransfers:
-    """One captured graph that reads small inputs from the host and writes there."""
+class _CapturedWithOutbox(_Captured):
+    """One captured graph that fetches small inputs from the host by itself.
+
+    The host has seen the outputs of a launch before it begins the next one, and so has
+    the graph done with its inputs by then.
+    """
 
     def __init__(
         self,
@@ -174,40 +188,23 @@ class _CapturedWithTransfers:
         inputs: Sequence[Tensor],
         capture: Capture,
         num_copied: int,
+        outbox: Outbox,
     ) -> None:
-        self._function = function
-        self._capture = capture
-        self._num_copied = num_copied
-        self._inputs = [self._memory_for(tensor).copy_(tensor) for tensor in inputs]
-        self._replay, self._results = capture(self._call, self._inputs)
+        self._outbox = outbox
+        super().__init__(function, inputs, capture, num_copied)
 
-    def _memory_for(self, tensor: Tensor) -> Tensor:
-        if tensor.device.type == "cpu" and tensor.nbytes <= _SMALL:
-            return self._capture.host_memory_like(tensor)
-        return torch.empty_like(tensor, device=self._capture.device)
+    def _held(self, tensor: Tensor, capture: Capture) -> Tensor:
+        if tensor.device.type == "cpu" and tensor.nbytes <= SMALL:
+            return capture.host_memory_like(tensor).copy_(tensor)
+        return super()._held(tensor, capture)
 
     def _call(self, *inputs: Tensor) -> list[Any]:
-        device = self._capture.device
-        there = [tensor.to(device, non_blocking=True) for tensor in inputs]
-        results, count = self._function(*there), self._num_copied
-        return [self._sent(result) for result in results[:count]] + results[count:]
-
-    def _sent(self, result: Any) -> Any:
-        if not isinstance(result, Tensor) or result.nbytes > _SMALL:
-            return result
-        host = self._capture.host_memory_like(result)
-        return host.copy_(result, non_blocking=True)
+        fetched = (tensor.to(self._device, non_blocking=True) for tensor in inputs)
+        return self._function(*fetched)
 
     def launch(self, inputs: Sequence[Tensor]) -> list[Any]:
-        """Copy the inputs in, run, wait, copy what came to the host."""
+        """Copy the inputs in, run, take the outputs out of the outbox."""
         for held, given in zip(self._inputs, inputs, strict=True):
-            held.copy_(given, non_blocking=True)
+            held.copy_(given, non_blocking=not given.is_pinned())
         self._replay()
-        self._capture.wait()
-        return _with_copies(self._results, self._num_copied)
-
-
-def _with_copies(results: list[Any], count: int) -> list[Any]:
-    """The results, the first `count` of them as copies."""
-    copied = [r.clone() if isinstance(r, Tensor) else r for r in results[:count]]
-    return copied + results[count:]
+        return self._outbox.receive() + self._results[self._num_copied :]
