@@ -88,6 +88,16 @@ def test_what_stays_lies_below(kept: int) -> None:
     assert end == REGION_1 + 2 * ELEMENT + 1000 + TAIL_BYTES
 
 
+def test_other_interleaved_data_lie_beside_the_partials() -> None:
+    program = product(0, 1000)
+    result = Variable("r", tiles(500, 0, 0, 0), is_interleaved=True)
+    earlier = Execute(ComputeSet("earlier", ()), (), ("r",))
+    assert isinstance(program.main, Sequence)
+    steps = (earlier, *program.main.steps, use(("r",)))
+    program = one_chip(Sequence(steps), *program.variables.values(), result)
+    assert end_of(program) == REGION_1 + 500 + 1000 + TAIL_BYTES
+
+
 def test_plain_results_leave_no_gap() -> None:
     memory = memory_of(product(100, REGION_1, fast=False))
     assert memory.total_with_gaps == memory.total

@@ -4,7 +4,7 @@ A tile reads and writes several words in one cycle if they lie in different memo
 elements. The vertices of the convolution units depend on that: the partials they write
 lie in interleaved memory, in elements that hold nothing of what they read. Memory is
 filled in this order: what stays for the whole run, what else is alive, what the vertex
-reads, its partials. The gaps between them are lost.
+reads; then interleaved data, its partials among them. The gaps between are lost.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from popple.program import Execute, Numbering, TileVector, Variable
+from popple.sim.liveness import Liveness
 from popple.sim.sweep import Counts, Sweep
 from popple.target import Chip
 
@@ -25,6 +26,7 @@ tile memories of products and convolutions that agree with ours to the byte."""
 def find_reach(
     transient: Mapping[str, Variable],
     steps: Numbering,
+    liveness: Liveness,
     sweep: Sweep,
     always_live_bytes: TileVector,
     chip: Chip,
@@ -37,12 +39,19 @@ def find_reach(
     where, values = sweep.spread(always_live_bytes)
     always[where] = values
     wanted = dict(_find_vertices(transient, steps))
-    for step_id, held in sweep.at(wanted):
+    interleaved = [v for v in transient.values() if v.is_interleaved]
+    fast = sweep.of_some(interleaved, liveness.intervals)
+    for (step_id, held), (_, fast_held) in zip(
+        sweep.at(wanted), fast.at(wanted), strict=True
+    ):
         vectors = [transient[name].bytes_by_tile for name in wanted[step_id]]
         span, partials = sweep.spread(vectors[-1])
         read = [_within(span, sweep, vector) for vector in vectors[:-1]]
-        below = always[span] + held[span] - sum(read, partials)
-        end = _end_of(below, read, partials, chip)
+        plain = always[span] + held[span] - fast_held[span]
+        end = _end_of(plain - sum(read), read, chip)
+        behind = np.maximum(end, chip.interleaved_start_bytes)
+        start = _next_boundary(behind, chip.memory_element_bytes, chip)
+        end = start + fast_held[span] + TAIL_BYTES
         reach[span] = np.maximum(reach[span], np.where(partials, end, 0))
     return sweep.to_vector(reach)
 
@@ -70,17 +79,13 @@ def _within(span: slice, sweep: Sweep, vector: TileVector) -> Counts:
     return values[span]
 
 
-def _end_of(
-    below: Counts, read: Sequence[Counts], partials: Counts, chip: Chip
-) -> Counts:
-    """Where partials end that follow what is read, above what lies below."""
+def _end_of(below: Counts, read: Sequence[Counts], chip: Chip) -> Counts:
+    """Where operands end that follow one another above what lies below."""
     end = below
     for number, size in enumerate(read):
         start = _next_boundary(end, chip.operand_bytes, chip) if number else end
         end = np.where(size, start + size, end)
-    end = np.maximum(end, chip.interleaved_start_bytes)
-    start = _next_boundary(end, chip.memory_element_bytes, chip)
-    return start + partials + TAIL_BYTES
+    return end
 
 
 def _next_boundary(address: Counts, size: int, chip: Chip) -> Counts:

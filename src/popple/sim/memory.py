@@ -126,7 +126,7 @@ def find_memory(
         peak.by_category,
         peak.step_by_tile,
         _interleaved([*always, *variables], liveness, program.num_tiles),
-        find_reach(transient, steps, sweep, stays, chip),
+        find_reach(transient, steps, liveness, sweep, stays, chip),
         program.num_chips,
         chip.tile_memory_bytes,
         chip.interleaved_start_bytes,

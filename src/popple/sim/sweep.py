@@ -7,6 +7,7 @@ size.
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,11 +63,28 @@ class Sweep:
         vectors = dict.fromkeys([*(v.bytes_by_tile for v in variables), *others])
         self._segments = _Segments.of(vectors, num_tiles)
         self._spreads = {each: self._segments.spread(each) for each in vectors}
-        self._lives = [
+        self._lives = self._lives_of(variables, intervals)
+
+    def _lives_of(
+        self,
+        variables: Iterable[Variable],
+        intervals: Mapping[str, Sequence[Interval]],
+    ) -> list[_Life]:
+        return [
             _Life(variable.category, *self._spreads[variable.bytes_by_tile], *interval)
             for variable in variables
             for interval in intervals.get(variable.name, ())
         ]
+
+    def of_some(
+        self,
+        variables: Iterable[Variable],
+        intervals: Mapping[str, Sequence[Interval]],
+    ) -> Sweep:
+        """A sweep over some of the variables, in the same segments."""
+        part = copy.copy(self)
+        part._lives = self._lives_of(variables, intervals)
+        return part
 
     def spread(self, vector: TileVector) -> Spread:
         """A vector of a variable or of the others, segment by segment."""
