@@ -10,6 +10,7 @@ import pytest
 
 from popple.plan.conv.vertices import (
     AmpUnit,
+    Hmac,
     TileWork,
     amp_1x1_cycles,
     amp_nx1_cycles,
@@ -97,10 +98,36 @@ def test_slic_takes_four_kernel_columns_at_once() -> None:
     assert three == four < five
 
 
-def test_hmac_dot_product_by_hand() -> None:
-    # dot = 3 + 3 + 1 + 16/4 = 11; a worker does 10 of 60: 13 + 10*(2 + 11) = 143.
-    expected = 65 + 23 + 15 + 10 + 6 * 143
-    assert hmac_cycles(work_of(60), 4, 16)[0] == expected
+def test_hmac_from_halves_to_floats_by_hand() -> None:
+    vertex = Hmac(16, is_float=False, has_float_partials=True)
+    # 3 + 3 + 1 and 16 / 4, of which one is saved.
+    assert vertex.dot_cycles == 10
+    # A worker does 10 of 60, with the vertex for single positions.
+    worker = 16 + 16 - 15 + 13 + 1 + 10 * (2 + 10)
+    zero = 6 * (5 + 14 - 9)
+    expected = 65 - 10 + 6 * (9 + 15) + 23 + 15 + 10 + 6 * worker + zero
+    assert hmac_cycles(work_of(60), vertex)[0] == expected
+
+
+def test_hmac_of_other_types_by_hand() -> None:
+    single = Hmac(16, is_float=True, has_float_partials=True)
+    assert single.dot_cycles == 3 + 3 + 1 + 16 // 2
+    worker = 16 + 16 + 19 + 10 * (7 + single.dot_cycles)
+    expected = 58 + 6 * 9 + 23 + 15 + 10 + 6 * worker + 6 * (5 + 14 - 9)
+    assert hmac_cycles(work_of(60), single)[0] == expected
+    half = Hmac(16, is_float=False, has_float_partials=False)
+    assert (half.out_group, half.dot_cycles) == (2, 2 * 3 + 1 + 3 + 1 + 16 // 4 - 1)
+
+
+def test_hmac_of_odd_channels_loads_in_turn() -> None:
+    odd, even = (Hmac(n, False, True).dot_cycles for n in (15, 16))
+    assert odd - even == 2 * 15 + 1 - 4
+
+
+def test_hmac_deals_rows_to_workers() -> None:
+    vertex = Hmac(16, is_float=True, has_float_partials=True)
+    one, six, seven = (hmac_cycles(work_of(10, rows=r), vertex)[0] for r in (1, 6, 7))
+    assert one < six < seven
 
 
 def test_vmac_grows_by_three_cycles_for_each_kernel_position() -> None:

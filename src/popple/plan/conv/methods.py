@@ -16,7 +16,7 @@ from popple.graph import DType
 from popple.plan.codelets.sizes import PRODUCT_CODE_BYTES
 from popple.plan.conv import vertices
 from popple.plan.conv.problem import ConvProblem
-from popple.plan.conv.vertices import AmpUnit, Ints, TileWork
+from popple.plan.conv.vertices import AmpUnit, Hmac, Ints, TileWork
 from popple.program import Codelet, Thread
 from popple.target import Chip
 from popple.units import ceil_div, round_up
@@ -228,20 +228,17 @@ def _hmac_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
 
 def hmac_of(problem: ConvProblem, chip: Chip, in_group: int) -> Method:
     """Dot products of `in_group` input channels."""
-    vector = _vector_elements(problem.dtype)
+    is_float = problem.dtype is DType.F32
+    has_float_partials = problem.partials is DType.F32
+    vertex = Hmac(in_group, is_float, has_float_partials, chip.num_workers)
     return Method(
         "hmac" if in_group <= 16 else "hmac of long rows",
         _codelet("hmac", "ConvPartialHorizontalMac", problem),
         in_group,
-        1,
+        vertex.out_group,
         problem.partials,
-        in_group / (2 + 7 + in_group / vector),
-        cycles=partial(
-            vertices.hmac_cycles,
-            elements_per_load=vector,
-            in_group=in_group,
-            num_workers=chip.num_workers,
-        ),
+        in_group * vertex.out_group / (2 + vertex.dot_cycles),
+        cycles=partial(vertices.hmac_cycles, vertex=vertex),
     )
 
 

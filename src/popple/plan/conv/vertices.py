@@ -12,6 +12,7 @@ long. `e` in the comments are the field elements of one worker.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from functools import reduce
 from typing import TypeAlias
@@ -168,19 +169,67 @@ def slic_cycles(
     return 28 + loops * (15 + sub_kernels * (load + 17 + run))
 
 
-def hmac_cycles(
-    work: TileWork, elements_per_load: int, in_group: int, num_workers: int = 6
-) -> Ints:
-    """HMAC: dot products over a group of input channels, one output at a time."""
-    dot_w = 3 + 3 + 1 + -(-in_group // elements_per_load)
-    dot_w += 1 if in_group % elements_per_load else 0
-    matrix_w = 13 + ceil_of(work.elements, num_workers) * (2 + dot_w)
-    rows_w = ceil_of(work.rows * work.kernel, num_workers)
-    field_w = 16 + rows_w * (19 + work.columns * (7 + dot_w))
-    worker_w = np.where(work.kernel == 1, matrix_w, field_w)
-    inner = num_workers * worker_w
-    loops = 23 + work.in_groups * (15 + work.out_groups * (10 + inner))
-    return 65 + work.conv_groups * loops
+@dataclass(frozen=True)
+class Hmac:
+    """HMAC: dot products over a group of input channels, some outputs at a time.
+
+    Partial sums in half come in pairs. There is a quicker vertex for kernels of one
+    position, but only from halves to floats.
+    """
+
+    in_group: int
+    is_float: bool
+    has_float_partials: bool
+    num_workers: int = 6
+
+    @property
+    def out_group(self) -> int:
+        """Output channels that one pass over the inputs makes."""
+        return 1 if self.has_float_partials else 2
+
+    @property
+    def dot_cycles(self) -> int:
+        """Worker cycles of the dot products of one pass."""
+        whole = 2 if self.is_float else 4  # elements of 64 bit
+        width = math.gcd(self.in_group, whole)
+        inner = 3 * self.out_group + (self.out_group == 2) + 3 + 1
+        if width == whole:
+            loop = self.in_group // whole
+        else:
+            # Activations and weights are loaded in turn, and once more at first.
+            loop = 2 * self.in_group // width + self.out_group
+        return inner + loop - (not self.is_float)
+
+    def is_quick(self, work: TileWork) -> NDArray[np.bool_]:
+        """Whether the vertex for single positions does."""
+        has_vertex = self.has_float_partials and not self.is_float
+        return (work.kernel == 1) & has_vertex
+
+
+def hmac_cycles(work: TileWork, vertex: Hmac) -> Ints:
+    """All dot products; rows are dealt to the workers, the last ones in parts."""
+    workers, is_quick = vertex.num_workers, vertex.is_quick(work)
+    kept_w = np.where(is_quick, 15, 0 if vertex.is_float else 6)
+    row_w = np.where(is_quick, 13 + 1, 19)
+    element_w = np.where(is_quick, 2, 7) + vertex.dot_cycles
+    parts = workers // np.gcd(workers, work.rows)
+    whole, rest = np.divmod(ceil_of(work.rows * parts, workers), parts)
+    piece = rest * (work.columns + parts - 1) // parts
+    rows_w = whole * (row_w + work.columns * element_w)
+    rows_w += np.where(rest > 0, row_w + piece * element_w, 0)
+    worker_w = 16 + work.kernel * (16 - kept_w + rows_w)
+    loops = 23 + work.in_groups * (15 + work.out_groups * (10 + workers * worker_w))
+    kept_once_w = np.where(is_quick, 15, 0 if vertex.has_float_partials else 6)
+    kept_once_w += 9 if vertex.has_float_partials else 10
+    overhead = (58 if vertex.is_float else 65) - 10 * is_quick + workers * kept_once_w
+    return overhead + work.conv_groups * loops + _zero_cycles(work, vertex)
+
+
+def _zero_cycles(work: TileWork, vertex: Hmac) -> Ints:
+    """Sums are cleared first, two at a time."""
+    cleared = ceil_of(work.elements * vertex.out_group, vertex.num_workers)
+    each = vertex.num_workers * (ceil_of(cleared, 2) + 14 - 9)
+    return each * work.out_groups * work.conv_groups
 
 
 def vmac_cycles(work: TileWork, groups: int, lanes: int, num_workers: int = 6) -> Ints:
