@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
+from popple.engine.torch.numerics import SILENT_WRITERS
 from popple.engine.torch.storages import Storage, storage_of
 
 SMALL = 1 << 20
@@ -62,7 +63,7 @@ class Outbox:
 
 @torch.library.custom_op("popple::send", mutates_args=())
 def _send(outputs: list[Tensor], key: int, losses: list[int]) -> list[Tensor]:
-    """Copies of the outputs; behind them ones, from which losses are derived."""
+    """Copies of the outputs, then ones: gradients of losses begin with them."""
     _OUTBOXES[key].send(outputs)
     copies = [output.clone() for output in outputs]
     return copies + [torch.ones_like(outputs[number]) for number in losses]
@@ -134,10 +135,15 @@ def _last_writes(places: Mapping[Node, int]) -> dict[Storage, int]:
     return {
         storage_of(source): place
         for node, place in places.items()
-        if isinstance(node.target, torch._ops.OpOverload)
-        and node.target._schema.is_mutable
+        if _overwrites(node)
         for source in node.all_input_nodes
     }
+
+
+def _overwrites(node: Node) -> bool:
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    return node.target._schema.is_mutable or node.target in SILENT_WRITERS
 
 
 def _can_be_sent(
