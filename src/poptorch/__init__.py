@@ -11,20 +11,20 @@ from . import _args_parser as _args_parser  # programs reach for these three
 from . import _impl as _impl
 from . import _poplar_executor as _poplar_executor
 from . import enums, ops, optim, options, poptorch_core, profiling
-from ._accessor import AsynchronousDataAccessor
-from ._data_loader import DataLoader
+from ._arguments.structure import ICustomArgParser, registerCustomArgParser
+from ._data.accessor import AsynchronousDataAccessor
+from ._data.data_loader import DataLoader
 from ._device import ipuHardwareIsAvailable, ipuHardwareVersion, poptorchAtExit
 from ._errors import ConfigFileError, Error, RecoverableError, UnrecoverableError
 from ._executor import PoplarExecutor
-from ._extensions import registerGeometricCustomArgParsers
-from ._hooks import registerPostCompileHook, registerPreCompileHook
 from ._logging import setLogLevel
-from ._losses import identity_loss
-from ._printing import module_repr, print
-from ._structure import ICustomArgParser, registerCustomArgParser
-from ._trace import isRunningOnIpu
+from ._model.hooks import registerPostCompileHook, registerPreCompileHook
+from ._model.printing import module_repr, print
+from ._model.wrap import inferenceModel, load, trainingModel
+from ._ops.losses import identity_loss
+from ._tracing.extensions import registerGeometricCustomArgParsers
+from ._tracing.trace import isRunningOnIpu
 from ._version import __version__
-from ._wrap import inferenceModel, load, trainingModel
 from .enums import (
     AutoStage,
     CommGroupType,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ._args import ArgsParser
+from ._arguments.args import ArgsParser
 
 __all__ = ["ArgsParser"]

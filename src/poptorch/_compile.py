@@ -41,18 +41,18 @@ from popple.engine.torch import (
 from popple.errors import CaptureError
 from popple.graph import Phase
 
-from ._args import BoundArgs
+from ._arguments.args import BoundArgs
+from ._arguments.outputs import output_tensors
+from ._arguments.structure import flatten_tensors
 from ._backend import REPLAY, Backend
 from ._batching import BatchPlan
-from ._blocks import active_trace
 from ._errors import Error
-from ._extensions import extended_tracing
-from ._outputs import output_tensors
-from ._strategies import _IExecutionStrategy
-from ._structure import flatten_tensors
-from ._tensor_names import NamedOp, name_tensors, named_ops
-from ._trace import FIRST_PLACE, BlockPlaces, place_of, tracing
+from ._model.tensor_names import NamedOp, name_tensors, named_ops
 from ._trace_rules import trace_rules
+from ._tracing.blocks import active_trace
+from ._tracing.extensions import extended_tracing
+from ._tracing.strategies import _IExecutionStrategy
+from ._tracing.trace import FIRST_PLACE, BlockPlaces, place_of, tracing
 
 __all__ = ["CompileRequest", "CompiledStep", "compile_step", "to_device_type"]
 

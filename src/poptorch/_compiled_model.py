@@ -30,14 +30,16 @@ from popple.engine.torch import (
 from popple.errors import ArithmeticTrap
 
 from . import _translate as translate
-from ._anchors import FINAL_LOSS_SCALE, Anchor, AnchorReader
-from ._args import BoundArgs
+from ._arguments.args import BoundArgs
+from ._arguments.returned import to_host
+from ._arguments.structure import rebuild
 from ._batching import OutputCollector
 from ._compile import CompiledStep, to_device_type
-from ._counters import CallTimes, clock, is_sent
 from ._errors import Error
 from ._logging import logger
 from ._memory import load_device, read_device
+from ._model.anchors import FINAL_LOSS_SCALE, Anchor, AnchorReader
+from ._model.counters import CallTimes, clock, is_sent
 from ._random import DeviceRandom
 from ._replica_groups import (
     GroupedMemory,
@@ -45,8 +47,6 @@ from ._replica_groups import (
     with_grouped_update,
     with_whole_gradients,
 )
-from ._returned import to_host
-from ._structure import rebuild
 from .options import Options
 
 __all__ = ["CompiledModel"]

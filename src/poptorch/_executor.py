@@ -15,13 +15,13 @@ import torch
 from torch import nn
 
 from . import profiling
-from ._args import ArgsParser, BoundArgs
+from ._arguments.args import ArgsParser, BoundArgs
 from ._device import Attachment, num_ipus
 from ._errors import Error, check
 from ._executor_services import ExecutorServices
 from ._logging import logger
-from ._printing import module_repr
-from ._wrapped import is_wrapped, linked_executor, unwrap, wrap
+from ._model.printing import module_repr
+from ._model.wrapped import is_wrapped, linked_executor, unwrap, wrap
 from .enums import CommGroupType, ConnectionType, VariableRetrievalMode
 from .options import Options
 
@@ -53,7 +53,7 @@ class PoplarExecutor(ExecutorServices):
         optimizer: torch.optim.Optimizer | None = None,
         user_model: nn.Module | None = None,
     ) -> None:
-        from ._compilation import checked_link
+        from ._model.compilation import checked_link
 
         self._link = checked_link(optimizer, options, training)
         self._model = model
@@ -154,7 +154,7 @@ class PoplarExecutor(ExecutorServices):
         return result
 
     def _compile(self, bound: BoundArgs) -> CompiledModel:
-        from ._compilation import Compilation
+        from ._model.compilation import Compilation
 
         if self._training and not is_wrapped(self._user_model):
             wrap(self._user_model, self)  # destroy() had unwrapped it

@@ -15,12 +15,12 @@ import torch
 
 from popple.errors import suggest
 
-from ._args import BoundArgs
-from ._counters import CallTimes, Latency, PerfCounters
+from ._arguments.args import BoundArgs
 from ._device import is_ipu_model
 from ._errors import Error, check
 from ._logging import logger
-from ._saving import (
+from ._model.counters import CallTimes, Latency, PerfCounters
+from ._model.saving import (
     Description,
     Exported,
     SavedModel,
@@ -32,8 +32,8 @@ from ._saving import (
 from .options import Options
 
 if TYPE_CHECKING:
-    from ._compilation import Link
     from ._compiled_model import CompiledModel
+    from ._model.compilation import Link
     from ._modelling import ModelledCost
 
 __all__ = ["ExecutorServices"]
@@ -84,7 +84,7 @@ class ExecutorServices(ABC):
 
     def getTensorNames(self) -> list[str]:
         """Names of all tensors that can be anchored."""
-        from ._compilation import tensor_names
+        from ._model.compilation import tensor_names
 
         check(self._compiled is not None, "The model must be compiled first.")
         return tensor_names(self._get_compiled().step, self._link)

@@ -7,8 +7,8 @@ from typing import Any
 from torch import nn
 
 from ._errors import Error
-from ._trace import isRunningOnIpu
-from ._wrapped import is_wrapped, resume, suspend
+from ._model.wrapped import is_wrapped, resume, suspend
+from ._tracing.trace import isRunningOnIpu
 
 __all__ = [
     "createPoptorchError",

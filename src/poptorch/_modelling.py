@@ -25,7 +25,7 @@ from ._cache import ExecutableCache, find_cache
 from ._compile import CompiledStep
 from ._device import model_target
 from ._errors import Error
-from ._ops_overlap import overlap_of
+from ._ops.overlap import overlap_of
 from .options import Options
 
 if TYPE_CHECKING:

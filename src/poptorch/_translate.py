@@ -19,9 +19,9 @@ from popple.graph import DType, Strategy
 
 from ._batching import BatchPlan, OutputPlan
 from ._errors import Error, check
-from ._optim_description import describe
-from ._optim_rule import make_rule, names_of_groups
-from ._strategies import (
+from ._optim.description import describe
+from ._optim.rule import make_rule, names_of_groups
+from ._tracing.strategies import (
     ParallelPhasedExecution,
     SerialPhasedExecution,
     ShardedExecution,

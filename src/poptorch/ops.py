@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from . import _ops_builtin as _ops_builtin  # registers the custom ops
-from ._blocks import (
+from ._ops.control import cond, for_loop
+from ._ops.conv import MultiConv
+from ._ops.ctc import ctc_beam_search_decoder
+from ._ops.custom import custom_op, registerCustomOp
+from ._ops.host import CPU
+from ._ops.identity import (
+    nop,
+    recomputationCheckpoint,
+    serializedMatMul,
+    set_available_memory,
+)
+from ._ops.losses import identity_loss
+from ._ops.overlap import set_overlap_for_input, set_overlap_for_output
+from ._ops.points import fps, nearest
+from ._ops.print import ipu_print_tensor
+from ._ops.scope import NameScope
+from ._ops.slice import dynamic_slice, dynamic_update
+from ._tracing.blocks import (
     BeginBlock,
     Block,
     BlockFunction,
     LegacyBeginBlockFn,
     removeBlocks,
 )
-from ._losses import identity_loss
-from ._ops_control import cond, for_loop
-from ._ops_conv import MultiConv
-from ._ops_ctc import ctc_beam_search_decoder
-from ._ops_custom import custom_op, registerCustomOp
-from ._ops_host import CPU
-from ._ops_identity import (
-    nop,
-    recomputationCheckpoint,
-    serializedMatMul,
-    set_available_memory,
-)
-from ._ops_overlap import set_overlap_for_input, set_overlap_for_output
-from ._ops_points import fps, nearest
-from ._ops_print import ipu_print_tensor
-from ._ops_scope import NameScope
-from ._ops_slice import dynamic_slice, dynamic_update
 
 __all__ = [
     "CPU",

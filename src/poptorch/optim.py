@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import torch
 
 from ._logging import logger
-from ._optim_state import Optimizer, VariableAttributes, explicit
+from ._optim.state import Optimizer, VariableAttributes, explicit
 
 __all__ = [
     "LAMB",

@@ -17,20 +17,20 @@ import torch
 
 from ._errors import ConfigFileError, check
 from ._logging import logger
-from ._ops_scope import Attribute
-from ._options_base import check_type
-from ._options_files import apply_file, apply_json
-from ._options_groups import (
+from ._model.progress import ProgressBar
+from ._ops.scope import Attribute
+from ._options.base import check_type
+from ._options.files import apply_file, apply_json
+from ._options.groups import (
     _DistributedOptions,
     _JitOptions,
     _PopartOptions,
     _PrecisionOptions,
     _TrainingOptions,
 )
-from ._options_locations import TensorLocationSettings, _TensorLocationOptions
-from ._options_root import _SimpleOptions
-from ._progress import ProgressBar
-from ._strategies import (
+from ._options.locations import TensorLocationSettings, _TensorLocationOptions
+from ._options.root import _SimpleOptions
+from ._tracing.strategies import (
     ParallelPhasedExecution,
     Phase,
     PipelinedExecution,

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._errors import Error, RecoverableError, UnrecoverableError
-from ._session_options import check_session_options
-from ._trace import isRunningOnIpu
+from ._options.session_options import check_session_options
+from ._tracing.trace import isRunningOnIpu
 
 __all__ = [
     "Error",

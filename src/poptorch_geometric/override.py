@@ -18,7 +18,7 @@ from torch_geometric import nn, typing
 from torch_geometric.index import index2ptr
 
 import poptorch
-from poptorch._extensions import register_tracing_context
+from poptorch._tracing.extensions import register_tracing_context
 
 from . import ops
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import poptorch
-from poptorch._args import ArgsParser, BoundArgs, check_tensors, device_dtype
-from poptorch._structure import flatten_tensors, rebuild
+from poptorch._arguments.args import ArgsParser, BoundArgs, check_tensors, device_dtype
+from poptorch._arguments.structure import flatten_tensors, rebuild
 
 ONE, TWO, THREE = torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([3.0])
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import poptorch
-from poptorch._blocks import active_trace
+from poptorch._tracing.blocks import active_trace
 
 
 class Recorder:

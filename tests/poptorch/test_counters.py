@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import poptorch
 from poptorch import OutputMode
-from poptorch._counters import CallTimes
+from poptorch._model.counters import CallTimes
 from tests.poptorch.models import options
 
 LATENCIES = ("getHostIpuLatency", "getComputeLatency", "getIpuHostLatency")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import poptorch
-from poptorch._export_proto import Field, render_binary, render_text
+from poptorch._model.export_proto import Field, render_binary, render_text
 from tests.poptorch.models import Scale, options
 
 MESSAGE = [

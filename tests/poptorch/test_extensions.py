@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import poptorch
-from poptorch import _extensions
+from poptorch._tracing import extensions as _extensions
 
 
 def python(code: str) -> str:

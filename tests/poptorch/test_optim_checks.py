@@ -10,8 +10,8 @@ import torch
 
 import poptorch
 from poptorch import optim
-from poptorch._optim_checks import AttributeChecks, check_replacement, log_lines
-from poptorch._optim_description import Description, describe
+from poptorch._optim.checks import AttributeChecks, check_replacement, log_lines
+from poptorch._optim.description import Description, describe
 
 
 def weights() -> list[torch.nn.Parameter]:

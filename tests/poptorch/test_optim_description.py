@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from poptorch import optim
-from poptorch._optim_description import (
+from poptorch._optim.description import (
     Description,
     Setting,
     check_optimizer,
     describe,
 )
-from poptorch._optim_rule import held_slots, make_rule, names_of_groups
+from poptorch._optim.rule import held_slots, make_rule, names_of_groups
 
 WEIGHT = torch.nn.Parameter(torch.ones(2))
 ALL = [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.LAMB]

@@ -10,8 +10,8 @@ import torch
 
 import poptorch
 from poptorch import optim
-from poptorch._optim_description import Description, describe
-from poptorch._optim_parameters import encode, load
+from poptorch._optim.description import Description, describe
+from poptorch._optim.parameters import encode, load
 
 NAMES = (("w", "b"),)
 

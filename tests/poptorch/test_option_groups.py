@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import poptorch
-from poptorch._progress import ProgressBar
+from poptorch._model.progress import ProgressBar
 
 
 @pytest.fixture

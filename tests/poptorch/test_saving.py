@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import poptorch
-from poptorch import _saving
+from poptorch._model import saving as _saving
 from tests.poptorch.models import Scale, options
 
 X = torch.ones(2)

@@ -1,0 +1,77 @@
+"""What the environment asks for, read in one place for all facades.
+
+    POPPLE_TARGET    the machine that programs see and are modelled on
+    POPPLE_BACKEND   how steps are executed: replay, inductor
+    POPPLE_DEVICE    the computer's device they run on: cpu, cuda
+    POPPLE_NUMERICS  parts of the machine's arithmetic to compute with
+    POPPLE_REPORT    a directory: every program writes its report there
+    POPPLE_QUIET     no progress bars
+
+`popple run` sets them from its options. POPLAR_ENGINE_OPTIONS is the vendor's: a JSON
+object of engine options, which beat those that the program gives itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from popple.errors import UsageError
+
+DEFAULT_TARGET = "bow-pod16"
+_ENGINE_OPTIONS = "POPLAR_ENGINE_OPTIONS"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that `popple run` and the user's shell can set.
+
+    An empty `target` leaves the choice to the facade. `numerics` are names as the user
+    wrote them, for the engine to check.
+    """
+
+    target: str = ""
+    backend: str = "replay"
+    device: str = "cpu"
+    numerics: tuple[str, ...] = ()
+    report: Path | None = None
+    is_quiet: bool = False
+
+
+def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of this moment: programs may change them between two models."""
+    found = os.environ if environ is None else environ
+    numerics = found.get("POPPLE_NUMERICS", "").split(",")
+    report = found.get("POPPLE_REPORT")
+    return Settings(
+        target=found.get("POPPLE_TARGET", ""),
+        backend=found.get("POPPLE_BACKEND") or "replay",
+        device=found.get("POPPLE_DEVICE") or "cpu",
+        numerics=tuple(name.strip() for name in numerics if name.strip()),
+        report=Path(report) if report else None,
+        is_quiet=bool(found.get("POPPLE_QUIET")),
+    )
+
+
+def engine_options(
+    given: Mapping[str, object], environ: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The engine options in force: the environment's beat the program's own."""
+    found = os.environ if environ is None else environ
+    text = found.get(_ENGINE_OPTIONS) or "{}"
+    try:
+        extra = dict(json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise UsageError(
+            f"{_ENGINE_OPTIONS} is not a JSON object: {error}.",
+            remedy='Write it like {"autoReport.all": "true"}.',
+        ) from error
+    return {name: _as_text(value) for name, value in {**given, **extra}.items()}
+
+
+def _as_text(value: object) -> str:
+    """Engine options are strings; Python and JSON have booleans of their own."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

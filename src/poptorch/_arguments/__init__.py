@@ -1,0 +1,1 @@
+"""Arguments and results of a model call: bound, checked, taken apart, rebuilt."""

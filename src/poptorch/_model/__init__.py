@@ -1,0 +1,1 @@
+"""A wrapped model: compiling it, checking it, naming its tensors, saving it."""

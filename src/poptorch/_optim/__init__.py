@@ -1,0 +1,1 @@
+"""The user's optimiser and its twin on the device."""

@@ -1,0 +1,1 @@
+"""Options of a model: how they are described, stored, checked and read from files."""

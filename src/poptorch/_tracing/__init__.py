@@ -1,0 +1,1 @@
+"""What user code tells the tracer of its model: blocks, stages, extensions."""
