@@ -29,10 +29,10 @@ from tests.sources import (
     sources_of_product,
 )
 
-BASE = frozenset({"popple._version", "popple.errors", "popple.units"})
+BASE = frozenset({"popple._version", "popple.errors", "popple.lazy", "popple.units"})
 DATA = BASE | {"popple.graph", "popple.target", "popple.program"}
 FLOW = DATA | {"popple.place", "popple.plan", "popple.sim", "popple.report"}
-CORE = FLOW | {"popple.options", "popple.pipeline", "popple.record"}
+CORE = FLOW | {"popple.options", "popple.pipeline", "popple.record", "popple.session"}
 EVERYTHING = CORE | {
     "popple",
     "popple.tensor_text",
@@ -48,6 +48,7 @@ EVERYTHING = CORE | {
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple._version": frozenset(),
     "popple.errors": frozenset(),
+    "popple.lazy": frozenset(),
     "popple.units": frozenset(),
     "popple.report": BASE,
     "popple.graph": BASE,
@@ -59,10 +60,15 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.options": BASE | {"popple.graph", "popple.plan"},
     "popple.record": FLOW | {"popple.options"},
     "popple.pipeline": FLOW | {"popple.options", "popple.record"},
+    # What all facades do with a captured program, whatever its framework.
+    "popple.session": BASE
+    | {"popple.graph", "popple.options", "popple.pipeline", "popple.target"},
     "popple": CORE,
     "popple.tensor_text": BASE,
     "popple.capture": BASE | {"popple.graph", "popple.tensor_text"},
-    "popple.engine": BASE,
+    # An engine runs what its framework's capture has traced.
+    "popple.engine": BASE
+    | {"popple.capture", "popple.graph", "popple.pipeline", "popple.session"},
     "popple.device": BASE | {"popple.target"},
     "popple.distributed": BASE | {"popple.target"},
     "popple.viewer": BASE | {"popple.report"},
@@ -132,10 +138,10 @@ def resolve_relative(source: Source, node: ast.ImportFrom) -> str:
 
 
 def literal_module(node: ast.Call) -> str | None:
-    """The module named by `import_module("x")` or `__import__("x")`, if literal."""
+    """The module named by `import_module("x")`, `LazyModule("x")`..., if literal."""
     called = node.func.attr if isinstance(node.func, ast.Attribute) else None
     called = node.func.id if isinstance(node.func, ast.Name) else called
-    if called not in ("import_module", "__import__") or not node.args:
+    if called not in ("import_module", "__import__", "LazyModule") or not node.args:
         return None
     value = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
     return value if isinstance(value, str) else None
@@ -276,6 +282,7 @@ def test_no_framework_is_loaded_by(module: str) -> None:
         ("if TYPE_CHECKING:\n    import torch", ["torch"]),
         ("importlib.import_module('torch.fx')", ["torch.fx"]),
         ("__import__('torch')", ["torch"]),
+        ("plan = LazyModule('popple.plan')", ["popple.plan"]),
         ("find_spec('torch')", []),
         ("from tensorflow.python import ipu", ["tensorflow_ipu.ipu"]),
         ("from keras.ipu import layers", ["tensorflow_ipu.keras_ipu.layers"]),

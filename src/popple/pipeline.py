@@ -1,48 +1,114 @@
-"""The flow of Popple as code: Graph -> Program -> Simulation -> Report.
+"""The flow of Popple as code: both halves of it, the first file to read.
 
-capture gives a Graph
-  place    one graph with copies, rings, accumulators, collectives     run_passes
-  plan     one program over tile-mapped variables                      plan_graph
-  sim      cycles, memory, timeline                                    simulate
-  report   profile.pop and its companions                              write_report
+a program and the arguments of its first call
+  capture     a step of it traced, and a Graph of that step      capture_program
+   |
+   |  THE NUMBERS, computed by the framework the program was written in
+   +- run     inputs cut, the step run, outputs put together     run_call
+   |
+   |  THE COST, of the same step on the modelled machine         ModelledCost, lazily
+   `- place   copies, rings, accumulators, collectives           run_passes
+      plan    one program over tile-mapped variables             plan_graph
+      sim     cycles, memory, timeline                           simulate
+      report  profile.pop and its companions                     write_report
 
-`explain` says why one op of all that costs what it costs.
+Neither half waits for the other. What the cost half takes is imported when a cost is
+asked for: most programs only run. `explain` says why one op costs what it costs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from popple import report
 from popple.errors import UsageError
 from popple.graph import Graph, Strategy
-from popple.options import ModelOptions
-from popple.place import (
-    AccumulateGradients,
-    Offload,
-    Pass,
-    Pipeline,
-    Recompute,
-    RepeatOnDevice,
-    Replicate,
-    Schedule,
-    Shard,
-    ShareUpdates,
-    UpdateWeights,
-    run_passes,
-)
-from popple.plan import PlannedProgram, plan_graph
-from popple.program import Program
-from popple.program import verify as verify_program
-from popple.record import record, record_operations, repeat_run
-from popple.sim import Energy, Simulation, simulate
-from popple.target import Target
+from popple.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from popple import options as _options
+    from popple import place, plan, program, record, report, sim
+    from popple.options import ModelOptions
+    from popple.target import Target
+else:
+    _options = LazyModule("popple.options")
+    place = LazyModule("popple.place")
+    plan = LazyModule("popple.plan")
+    program = LazyModule("popple.program")
+    record = LazyModule("popple.record")
+    report = LazyModule("popple.report")
+    sim = LazyModule("popple.sim")
 
 Progress = Callable[[str], None]
+Traced = TypeVar("Traced")
+Lowered = TypeVar("Lowered")
+Step = TypeVar("Step", covariant=True)
+Data = TypeVar("Data")
+Batch = TypeVar("Batch")
+
+
+# -- capture: what both halves begin with
+
+
+class FrontEnd(Protocol[Traced, Lowered, Step]):
+    """A framework's way from a program to a step, in capture/ and engine/."""
+
+    def trace(self) -> Traced:
+        """The operators of one micro-batch, as the framework knows them."""
+        ...
+
+    def lower(self, traced: Traced) -> Lowered:
+        """The same as a Graph."""
+        ...
+
+    def prepare(self, traced: Traced, lowered: Lowered) -> Step:
+        """A step that can be run and modelled."""
+        ...
+
+
+def capture_program(
+    front_end: FrontEnd[Traced, Lowered, Step],
+    progress: Progress = lambda stage: None,
+) -> Step:
+    """Trace one micro-batch of a program and lower it to a Graph."""
+    progress("tracing")
+    traced = front_end.trace()
+    progress("lowering")
+    lowered = front_end.lower(traced)
+    progress("preparing")
+    return front_end.prepare(traced, lowered)
+
+
+# -- the numbers
+
+
+class CallRunner(Protocol[Data, Batch]):
+    """A session as a call sees it: a step with its memory on the device."""
+
+    def split(self, inputs: Sequence[Data]) -> Iterator[Batch]:
+        """The micro-batches of a call, as its batch plan cuts the inputs."""
+        ...
+
+    def execute(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The outputs of each micro-batch as it finishes; weights are updated."""
+        ...
+
+    def collect(self, outputs: Iterator[Batch]) -> list[Data]:
+        """The outputs that the call returns, put together."""
+        ...
+
+
+def run_call(session: CallRunner[Data, Batch], inputs: Sequence[Data]) -> list[Data]:
+    """One call: every micro-batch of every replica, accumulated and updated."""
+    batches = session.split(inputs)
+    outputs = session.execute(batches)
+    return session.collect(outputs)
+
+
+# -- the cost
 
 
 @dataclass(frozen=True)
@@ -52,12 +118,12 @@ class Modelled:
     graph: Graph
     target: Target
     options: ModelOptions
-    planned: PlannedProgram
-    simulation: Simulation
+    planned: plan.PlannedProgram
+    simulation: sim.Simulation
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
-    def program(self) -> Program:
+    def program(self) -> program.Program:
         """What the machine runs."""
         return self.planned.program
 
@@ -67,7 +133,7 @@ class Modelled:
         return self.graph.execution.samples_per_run / self.simulation.seconds
 
     @property
-    def energy(self) -> Energy:
+    def energy(self) -> sim.Energy:
         """What all replicas draw in one run, a rough estimate."""
         return self.simulation.energy.of_replicas(self.graph.execution.replicas)
 
@@ -79,55 +145,58 @@ def model_graph(
     progress: Progress = lambda stage: None,
 ) -> Modelled:
     """Place, plan and simulate a captured graph."""
-    options = options or ModelOptions()
+
+    options = options or _options.ModelOptions()
     clock = _Clock(progress)
     clock.start("place")
-    placed = run_passes(graph, passes_of(options))
+    placed = place.run_passes(graph, passes_of(options))
     clock.start("plan")
-    planned = plan_graph(placed, target, options.plan)
-    verify_program(planned.program)
+    planned = plan.plan_graph(placed, target, options.plan)
+    program.verify(planned.program)
     clock.start("simulate")
-    simulation = simulate(planned.program, target)
+    simulation = sim.simulate(planned.program, target)
     clock.stop()
     return Modelled(placed, target, options, planned, simulation, clock.seconds)
 
 
-def passes_of(options: ModelOptions) -> list[Pass]:
+def passes_of(options: ModelOptions) -> list[place.Pass]:
     """The passes that turn what was captured into what the chips run."""
-    passes: list[Pass] = []
+
+    passes: list[place.Pass] = []
     if update := options.update:
         passes += [
-            UpdateWeights(
+            place.UpdateWeights(
                 update.kind, update.num_states, update.gradients, update.state_dtype
             ),
-            AccumulateGradients(options.accumulation, update.accumulator_dtype),
+            place.AccumulateGradients(options.accumulation, update.accumulator_dtype),
         ]
     memory = options.memory
-    passes.append(Replicate(options.replicas, options.merged_bytes))
+    passes.append(place.Replicate(options.replicas, options.merged_bytes))
     if memory.shared_updates is not None:
-        passes.append(ShareUpdates(memory.shared_updates))
+        passes.append(place.ShareUpdates(memory.shared_updates))
     if options.recompute and options.strategy is Strategy.SHARDED:
-        passes.append(Recompute())
+        passes.append(place.Recompute())
     return [
         *passes,
         _sharing_of(options),
-        Offload(
+        place.Offload(
             weights=memory.weights_off_chip,
             states=memory.states_off_chip,
             accumulators=memory.accumulators_off_chip,
             stashes=memory.stashes_off_chip,
         ),
-        RepeatOnDevice(options.device_iterations, options.micro_batch),
-        Schedule(),
+        place.RepeatOnDevice(options.device_iterations, options.micro_batch),
+        place.Schedule(),
     ]
 
 
-def _sharing_of(options: ModelOptions) -> Pass:
+def _sharing_of(options: ModelOptions) -> place.Pass:
     """How the chips of a replica share the work; one chip needs no sharing."""
+
     if options.strategy is Strategy.PIPELINED:
-        return Pipeline(options.recompute, options.interleaved)
+        return place.Pipeline(options.recompute, options.interleaved)
     is_phased = options.strategy is Strategy.PHASED
-    return Shard(Strategy.PHASED if is_phased else Strategy.SHARDED)
+    return place.Shard(Strategy.PHASED if is_phased else Strategy.SHARDED)
 
 
 def write_report(
@@ -144,7 +213,8 @@ def write_report(
     All runs are alike: `num_runs` says how many the report shows. `name_compute_set`
     gives compute sets the names that users of a facade know.
     """
-    contents = record(
+
+    contents = record.record(
         modelled.graph,
         modelled.planned,
         modelled.simulation,
@@ -156,7 +226,7 @@ def write_report(
     if name_compute_set is not None:
         contents = contents.with_names(name_compute_set)
     if num_runs > 1:
-        contents = repeat_run(contents, num_runs)
+        contents = record.repeat_run(contents, num_runs)
     return report.write_report(contents, directory)
 
 
@@ -178,10 +248,11 @@ def explain(subject: Any, name: str = "") -> report.Explanation:
     is an op's name, a part of it, or the path of a module. Without a name: the whole
     run with its costliest ops.
     """
+
     if isinstance(subject, report.Report):
         return report.explain_report(subject, name)
     model = subject if isinstance(subject, Modelled) else modelled(subject)
-    rows = record_operations(model.graph, model.planned, model.simulation)
+    rows = record.record_operations(model.graph, model.planned, model.simulation)
     rows.sort(key=lambda row: -row.cycles)
     timed = {row.name for row in rows}
     run = report.ExplainedRun(

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from popple.device import Device, Lease, Pod
 from popple.errors import DeviceBusyError, DeviceError
+from popple.session.settings import DEFAULT_TARGET, read_settings
 from popple.target import System, Target, load_system
 
 from ._errors import Error, check
@@ -33,7 +34,6 @@ __all__ = [
     "system",
 ]
 
-DEFAULT_SYSTEM = "bow-pod16"
 MAX_IPUS = 64
 _SECONDS_BETWEEN_TRIES = 1.0
 _VERSIONS = {"ipu1": 1, "ipu2": 2, "ipu21": 21}
@@ -41,7 +41,7 @@ _VERSIONS = {"ipu1": 1, "ipu2": 2, "ipu21": 21}
 
 def system() -> System:
     """The system that programs see."""
-    return load_system(os.environ.get("POPPLE_TARGET") or DEFAULT_SYSTEM)
+    return load_system(read_settings().target or DEFAULT_TARGET)
 
 
 def is_ipu_model(options: Options) -> bool:

@@ -8,27 +8,32 @@ What traces, compiles and runs is imported with the first executor, not with pop
 
 from __future__ import annotations
 
+import logging
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+from popple.session.times import CallTimes, Latency, PerfCounters
+
 from . import profiling
 from ._arguments.args import ArgsParser, BoundArgs
-from ._device import Attachment, num_ipus
+from ._device import Attachment, is_ipu_model, num_ipus
 from ._errors import Error, check
-from ._executor_services import ExecutorServices
 from ._logging import logger
 from ._model.printing import module_repr
+from ._model.saving import read_arguments, save_model
 from ._model.wrapped import is_wrapped, linked_executor, unwrap, wrap
 from .enums import CommGroupType, ConnectionType, VariableRetrievalMode
 from .options import Options
 
 if TYPE_CHECKING:
-    from ._compiled_model import CompiledModel
-    from ._modelling import ModelledCost
-    from ._replica_groups import ReplicaGrouping
+    from popple.engine.torch.session import ReplicaGrouping
+    from popple.pipeline import Modelled
+
+    from ._model.compiled import CompiledModel
 
 __all__ = ["PoplarExecutor"]
 
@@ -41,7 +46,7 @@ _TRACED_METHODS = (
 )
 
 
-class PoplarExecutor(ExecutorServices):
+class PoplarExecutor:
     """Runs a module as a compiled model; made by trainingModel and inferenceModel."""
 
     def __init__(
@@ -64,7 +69,6 @@ class PoplarExecutor(ExecutorServices):
         self._options = options
         self._parser = ArgsParser(model)
         self._compiled: CompiledModel | None = None
-        self._cost: ModelledCost | None = None
         self._device = Attachment(options)
         self._groupings: dict[str, ReplicaGrouping] = {}
         self._host_is_old = False
@@ -97,7 +101,7 @@ class PoplarExecutor(ExecutorServices):
             raise AttributeError(name)
         found = getattr(self._user_model, name)
         if isinstance(found, nn.Parameter):
-            from ._replica_groups import GroupedParameter
+            from ._model.grouped_parameter import GroupedParameter
 
             return GroupedParameter(found, partial(self._group_replicas, name))
         return found
@@ -111,12 +115,12 @@ class PoplarExecutor(ExecutorServices):
                 f"Replicas of {name} are grouped too late: the model is compiled. Call "
                 "replicaGrouping() before, or destroy() first."
             )
-        from ._replica_groups import ReplicaGrouping
+        from ._model.grouped_parameter import make_grouping
 
         self._groupings.pop(name, None)
         if kind is not CommGroupType.All:
             replicas = self._options.replication_factor
-            self._groupings[name] = ReplicaGrouping(kind, size, mode, replicas)
+            self._groupings[name] = make_grouping(kind, size, mode, replicas)
 
     def __repr__(self) -> str:
         return module_repr(self._user_model)
@@ -169,17 +173,46 @@ class PoplarExecutor(ExecutorServices):
             device=self._device,
         )
         with self._profiling.tracepoint("modelCompilation"):
-            self._compiled, self._cost = compilation.run(bound)
-        self._link.connect(self._compiled)
+            self._compiled = compilation.run(bound)
+        self._link.connect(self._compiled.session)
         if self._device.is_held:
             self._on_attach()
         return self._compiled
+
+    def isCompiled(self) -> bool:
+        """Whether the model has been compiled."""
+        return self._compiled is not None
+
+    @property
+    def _executable(self) -> CompiledModel | None:
+        """What programs look at to know whether the model is compiled."""
+        return self._compiled
+
+    def _get_compiled(self) -> CompiledModel:
+        if self._compiled is None:
+            raise Error("Model has not been compiled or has been destroyed.")
+        return self._compiled
+
+    def destroy(self) -> None:
+        """Forget the compiled model and give the module back as it was."""
+        if not self.isCompiled():
+            return
+        self._sync_to_host()
+        self._link.disconnect()
+        if self._device.is_held:
+            self._device.release()
+        self._compiled = None
+        if self._training:
+            unwrap(self._user_model)
 
     # -- weights
 
     def copyWeightsToHost(self) -> None:
         """Copy the device's weights and buffers to the module."""
-        self._get_compiled().read(self._user_model)
+        session = self._get_compiled().session
+        if session.memory is not None:
+            logger.debug("Writing weights from IPU to host")
+            session.read(self._user_model)
         self._host_is_old = False
 
     def copyWeightsToDevice(self) -> None:
@@ -192,7 +225,8 @@ class PoplarExecutor(ExecutorServices):
         if self._source is not None:
             self._source.copyWeightsToHostIfNeeded()
             self._synced_version = self._source._weights_version
-        compiled.load(self._user_model)
+        logger.debug("Writing weights from host to IPU memory")
+        compiled.session.load(self._user_model)
 
     def copyWeightsToHostIfNeeded(self) -> bool:
         """Copy weights to the module if training changed them; whether it did."""
@@ -215,7 +249,7 @@ class PoplarExecutor(ExecutorServices):
                 "No buffers can be sent: name them first with "
                 "poptorch.Options().updatableNamedBuffers([...])."
             )
-        self._get_compiled().load_buffers(self._user_model, names)
+        self._get_compiled().session.load_buffers(self._user_model, names)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Load weights into the module and, if attached, onto the device."""
@@ -230,8 +264,6 @@ class PoplarExecutor(ExecutorServices):
         if source is not None and source._weights_version != self._synced_version:
             self.copyWeightsToDevice()
 
-    # -- optimiser
-
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Use other optimiser settings from the next call on; the kind must stay."""
         self._link.use(optimizer)
@@ -239,10 +271,6 @@ class PoplarExecutor(ExecutorServices):
         self._link.send(self.copyWeightsToHostIfNeeded)
 
     # -- device
-
-    def isCompiled(self) -> bool:
-        """Whether the model has been compiled."""
-        return self._compiled is not None
 
     def isAttachedToDevice(self) -> bool:
         """Whether the model holds its IPUs."""
@@ -254,41 +282,24 @@ class PoplarExecutor(ExecutorServices):
         self._check_online()
         if self._device.is_held:
             raise Error("Device is already attached")
-        self._device.hold(num_ipus(compiled.step.num_ipus, self._options))
+        self._device.hold(num_ipus(compiled.step.num_chips, self._options))
         self._on_attach()
 
     def _on_attach(self) -> None:
         """Load onto newly held IPUs what they need to go on."""
         self.copyWeightsToDevice()
         self._link.attach(self.copyWeightsToHostIfNeeded)
-        self._get_compiled().random.send()
+        self._get_compiled().send_random()
 
     def detachFromDevice(self) -> None:
         """Let go of the IPUs; weights go to the host first."""
         compiled = self._get_compiled()
         if not self._device.is_held:
             raise Error("Device is not attached")
-        compiled.random.read()
+        compiled.read_random()
         self._sync_to_host()
         self._link.detach()
         self._device.release()
-
-    def destroy(self) -> None:
-        """Forget the compiled model and give the module back as it was."""
-        if not self.isCompiled():
-            return
-        self._sync_to_host()
-        self._link.disconnect()
-        if self._device.is_held:
-            self._device.release()
-        self._compiled = self._cost = None
-        if self._training:
-            unwrap(self._user_model)
-
-    def _get_compiled(self) -> CompiledModel:
-        if self._compiled is None:
-            raise Error("Model has not been compiled or has been destroyed.")
-        return self._compiled
 
     def _check_online(self) -> None:
         check(
@@ -296,3 +307,152 @@ class PoplarExecutor(ExecutorServices):
             "Trying to run a model on an offline device (ConnectionType.Never): use "
             "another connection type, or only compile.",
         )
+
+    # -- what is inside
+
+    def getTensorNames(self) -> list[str]:
+        """Names of all tensors that can be anchored."""
+        check(self._compiled is not None, "The model must be compiled first.")
+        return self._get_compiled().tensor_names(self._link.settings())
+
+    def _debugGetPopartIR(self) -> str:
+        """The ops of the forward pass as JSON, by the original's names."""
+        return self._get_compiled().describe_ops()
+
+    def getAnchoredTensor(self, short_name: str) -> torch.Tensor:
+        """What the newest call left in an anchored tensor."""
+        check(
+            self._compiled is not None,
+            f"No tensor was anchored as {short_name}, or the model has not run.",
+        )
+        return self._get_compiled().anchored(short_name)
+
+    @property
+    def rng_state(self) -> list[int]:
+        """Seed and state of the device's random numbers."""
+        return self._get_compiled().read_random()
+
+    @rng_state.setter
+    def rng_state(self, state: list[int]) -> None:
+        compiled = self._get_compiled()
+        compiled.write_random(state)
+        if self.isAttachedToDevice():
+            compiled.send_random()
+
+    # -- when things happened, by the host's clock
+
+    def getPerfCounters(self) -> PerfCounters:
+        """Times of the newest call, in seconds, by event and tensor."""
+        if self._compiled is None:
+            return self._times().counters(0, 0)
+        traced = self._compiled.step.traced
+        return self._times().counters(traced.num_inputs, traced.num_outputs)
+
+    def getHostIpuLatency(self) -> Latency:
+        """Least, greatest and average time to send an input, in seconds."""
+        return self._times().host_to_device()
+
+    def getComputeLatency(self) -> Latency:
+        """Least, greatest and average time from input to output, in seconds."""
+        return self._times().compute()
+
+    def getIpuHostLatency(self) -> Latency:
+        """Least, greatest and average time to fetch an output, in seconds."""
+        return self._times().device_to_host()
+
+    def getLatency(self) -> Latency:
+        """Least, greatest and average time of a round trip, in seconds."""
+        return self._times().round_trip()
+
+    def _times(self) -> CallTimes:
+        return CallTimes() if self._compiled is None else self._compiled.session.times
+
+    # -- files
+
+    def save(
+        self, filename: str, export_model: bool = True, save_rng_state: bool = True
+    ) -> None:
+        """Write the compiled model to a file, with the module unless told otherwise.
+
+        `poptorch.load` gives back a file with the module; one without is for
+        `loadExecutable` of a model wrapped again.
+        """
+        arguments = self._get_compiled().arguments
+        state = self.rng_state if save_rng_state else []
+        exported = None
+        if export_model:
+            self._sync_to_host()
+            exported = (self.model, self._options, self._optimizer)
+        identity = (self._poptorch_version, self._training)
+        save_model(filename, identity, arguments, state, exported)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Models are saved in files of their own once they are compiled."""
+        if self._compiled is not None:
+            raise Error(
+                "A compiled model cannot be pickled. Use model.save(file) and "
+                "poptorch.load(file), or pickle model.model, the module."
+            )
+        return dict(self.__dict__)
+
+    def compileAndExport(
+        self, filename: str, *args: Any, export_model: bool = True, **kwargs: Any
+    ) -> None:
+        """Compile for these arguments and write the model to a file."""
+        self.compile(*args, **kwargs)
+        self.save(filename, export_model)
+
+    def loadExecutable(self, filename: str) -> None:
+        """Compile as a file of `save` or `compileAndExport` says."""
+        self._compile_for(read_arguments(filename, self._poptorch_version))
+
+    def _compile_for(self, arguments: BoundArgs) -> None:
+        """Compile anew for arguments that were saved."""
+        self.destroy()
+        self._compile(arguments)
+
+    # -- what it costs
+
+    def cycleCount(self) -> int:
+        """Cycles of one call, as the model of the IPU has them."""
+        self._check_cycle_counter()
+        if not self._counts_cycles:
+            raise Error(
+                "Cycle count logging is disabled. Please set option logCycleCount to "
+                "True to enable."
+            )
+        if self._compiled is None or not self._compiled.session.has_run:
+            raise Error(
+                "Please run the model at least once before obtaining cycle count."
+            )
+        return self._compiled.cost.cycles()
+
+    @property
+    def _counts_cycles(self) -> bool:
+        options = self._options._Popart.options
+        return bool(options.get("instrumentWithHardwareCycleCounter"))
+
+    def _check_cycle_counter(self) -> None:
+        """Error if cycles are to be counted where there are none."""
+        if self._counts_cycles and is_ipu_model(self._options):
+            raise Error("Cycle count logging is only supported on actual IPU hardware.")
+
+    def _log_cycles(self) -> None:
+        """Write the cycles of a call to the log, if they are counted."""
+        if self._counts_cycles and logger.isEnabledFor(logging.DEBUG):
+            logger.debug("Total number of IPU cycles: %d", self.cycleCount())
+
+    def compilationTime(self) -> timedelta:
+        """How long compiling took."""
+        if self._compiled is None:
+            raise Error("Please compile the model before obtaining compilation time.")
+        if not self._options._show_compilation_progress_bar:
+            raise Error(
+                "Please set showCompilationProgressBar option to obtain compilation "
+                "time."
+            )
+        return self._compiled.compilation_time
+
+    def __popple__(self) -> Modelled:
+        """The model of this program on its IPUs, for `popple.modelled(executor)`."""
+        return self._get_compiled().cost.modelled()

@@ -13,11 +13,24 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from popple.engine.torch import AutomaticScaling, Repetition, UpdateRule
+from popple.engine.torch import (
+    AutomaticScaling,
+    Numerics,
+    UpdateRule,
+    choose_numerics,
+)
+from popple.engine.torch.session import Groupings, SessionOptions, Watched
 from popple.errors import UsageError
 from popple.graph import DType, Strategy
+from popple.session import (
+    BatchPlan,
+    InputGroups,
+    OutputPlan,
+    Repetition,
+    Returned,
+    Settings,
+)
 
-from ._batching import BatchPlan, OutputPlan
 from ._errors import Error, check
 from ._optim.description import describe
 from ._optim.rule import make_rule, names_of_groups
@@ -27,6 +40,7 @@ from ._tracing.strategies import (
     ShardedExecution,
 )
 from .enums import (
+    CommGroupType,
     ConnectionType,
     MeanReductionStrategy,
     OutputMode,
@@ -48,8 +62,10 @@ __all__ = [
     "core_strategy",
     "model_options",
     "num_replicas",
+    "numerics",
     "output_plan",
     "repetition",
+    "session_options",
     "update_rule",
 ]
 
@@ -117,6 +133,12 @@ _SCALING_NAMES = {
     "thresholdUpperCountProportion": "threshold",
     "updatePeriod": "period",
 }
+_RETURNED = {
+    OutputMode.All: Returned.ALL,
+    OutputMode.Final: Returned.FINAL,
+    OutputMode.EveryN: Returned.EVERY_N,
+    OutputMode.Sum: Returned.SUM,
+}
 _OVERLAPS = {
     OverlapMode.NoOverlap: "NONE",
     OverlapMode.OverlapAccumulationLoop: "MICRO_BATCHES",
@@ -178,12 +200,15 @@ def repetition(options: Options, training: bool) -> Repetition:
 
 def batch_plan(options: Options, training: bool) -> BatchPlan:
     """Which part of a batch each micro-batch reads."""
+    is_orthogonal = options.input_cgt is CommGroupType.Orthogonal
     return BatchPlan(
         device_iterations=options.device_iterations,
-        gradient_accumulation=accumulation(options, training),
-        replication_factor=options.replication_factor,
+        accumulation=accumulation(options, training),
+        replicas=options.replication_factor,
         input_group_size=options.input_group_size,
-        input_group_type=options.input_cgt,
+        input_groups=InputGroups.ORTHOGONAL
+        if is_orthogonal
+        else InputGroups.CONSECUTIVE,
     )
 
 
@@ -197,14 +222,59 @@ def output_plan(
     mode, period = chosen or (options.output_mode, options.output_return_period)
     if mode is OutputMode.Default:
         mode = OutputMode.Final if training else OutputMode.All
-    return OutputPlan(
-        mode=mode,
-        device_iterations=options.device_iterations,
-        gradient_accumulation=accumulation(options, training),
-        replication_factor=options.replication_factor,
-        return_period=period,
-        may_be_short=chosen is not None,
+    try:
+        return OutputPlan(
+            mode=_RETURNED[mode],
+            device_iterations=options.device_iterations,
+            accumulation=accumulation(options, training),
+            replicas=options.replication_factor,
+            return_period=period,
+            may_be_short=chosen is not None,
+        )
+    except UsageError as error:
+        raise Error(
+            f"OutputMode.EveryN returns every {period}-th iteration, but "
+            f"deviceIterations ({options.device_iterations}) is not a multiple of "
+            "that. Change one of the two."
+        ) from error
+
+
+def session_options(
+    options: Options,
+    training: bool,
+    watched: tuple[Watched, ...] = (),
+    groupings: Groupings | None = None,
+) -> SessionOptions:
+    """How a compiled step is repeated, fed and watched."""
+    backend = options._Popart.options
+    return SessionOptions(
+        batches=batch_plan(options, training),
+        outputs=output_plan(options, training),
+        repetition=repetition(options, training),
+        watched=watched,
+        groupings=groupings or {},
+        num_buffer_sets=1 if options.broadcast_buffers else options.replication_factor,
+        seed=options._values.get("random_seed"),
+        automatic=automatic_scaling(options),
+        is_synthetic=bool(backend.get("syntheticDataMode")),
+        is_checked=bool(backend.get("enableFloatingPointChecks")),
     )
+
+
+def numerics(options: Options, settings: Settings) -> Numerics:
+    """Which of the machine's float16 arithmetic a model computes with.
+
+    Stochastic rounding is an option of the program. Partial sums in float16, which
+    programs ask for to save memory, and NaN on overflow slow the host down and are for
+    studies of precision: `popple run --numerics` asks for them.
+    """
+    names = set(settings.numerics)
+    if options._Popart.options.get("enableStochasticRounding"):
+        names.add("stochastic-rounding")
+    try:
+        return choose_numerics(names, options._values.get("random_seed") or 0)
+    except UsageError as error:
+        raise Error(str(error)) from error
 
 
 def update_rule(optimizer: torch.optim.Optimizer, names: dict[int, str]) -> UpdateRule:

@@ -1,11 +1,11 @@
 """Sessions: what every facade does with a captured program, whatever its framework.
 
-    settings   what the environment asks for: target, backend, reports
-    batches    how the data of one call are cut and its outputs chosen
-    cost       the modelled cost of a program, made when someone asks
-    cache      what is known of programs that were compiled before
-    reports    where the report of a program goes, and which runs it shows
-    torch/     the step of a PyTorch program: traced, held in memory, run
+settings   what the environment asks for: target, backend, reports
+batches    how the data of one call are cut and its outputs chosen
+cost       the modelled cost of a program, made when someone asks
+cache      what is known of programs that were compiled before
+reports    where the report of a program goes, and which runs it shows
+torch/     the step of a PyTorch program: traced, held in memory, run
 """
 
 from popple.session.batches import (

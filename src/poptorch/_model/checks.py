@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from popple.capture.torch import overwritten_arguments
+from popple.engine.torch.session.step import CompiledStep
 from popple.errors import PlacementError, suggest
 from popple.graph import Strategy
 
 from .. import _translate as translate
-from .._compile import CompiledStep
 from .._errors import Error
 from ..options import Options
 
@@ -19,7 +19,7 @@ __all__ = ["check_buffers", "check_named_buffers", "check_pipeline"]
 def check_pipeline(step: CompiledStep, options: Options, training: bool) -> None:
     """Data of a pipeline flows forward, and it has a micro-batch for every stage."""
     strategy = translate.core_strategy(options)
-    if strategy is not Strategy.PIPELINED or step.num_ipus == 1:
+    if strategy is not Strategy.PIPELINED or step.num_chips == 1:
         return
     _check_stage_order(step)
     stages = step.num_stages

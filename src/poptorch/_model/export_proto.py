@@ -16,11 +16,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from popple.engine.torch.session import CompiledStep
 from popple.graph import DType, Graph, Role, TensorType, Value
 
-from .._compile import CompiledStep
 from .._logging import logger
 from .._version import __version__
+from ..options import Options
+from .tensor_names import NamedOp, named_ops
 
 __all__ = ["export_proto", "render_binary", "render_text"]
 
@@ -52,13 +54,14 @@ class Field(NamedTuple):
 Message = list[Field]
 
 
-def export_proto(step: CompiledStep) -> None:
+def export_proto(step: CompiledStep, options: Options) -> None:
     """Write the model where the environment says, if it does."""
     name = os.environ.get("POPTORCH_EXPORT_PROTO_FILE")
     if not name:
         return
     is_binary = os.environ.get("POPTORCH_EXPORT_PROTO_AS_BINARY", "0") not in ("", "0")
-    model = _model(step)
+    scopes = options._module_namescope_enabled
+    model = _model(step, named_ops(step.traced, step.lowered, scopes))
     data = render_binary(model) if is_binary else render_text(model).encode()
     logger.info("Saving the model's prototype to %s", name)
     _write(Path(name), data)
@@ -72,22 +75,21 @@ def _write(path: Path, data: bytes) -> None:
     os.replace(name, path)
 
 
-def _model(step: CompiledStep) -> Message:
+def _model(step: CompiledStep, ops: list[NamedOp]) -> Message:
     operators = [Field(1, "domain", _DOMAIN), Field(2, "version", 1)]
     return [
         Field(1, "ir_version", _IR_VERSION),
         Field(2, "producer_name", "popple"),
         Field(3, "producer_version", __version__),
-        Field(7, "graph", _graph(step)),
+        Field(7, "graph", _graph(step.lowered.graph, ops)),
         Field(8, "opset_import", [Field(2, "version", _OPSET)]),
         Field(8, "opset_import", operators),
     ]
 
 
-def _graph(step: CompiledStep) -> Message:
-    graph = step.lowered.graph
+def _graph(graph: Graph, ops: list[NamedOp]) -> Message:
     nodes: dict[str, Message] = {}
-    for named in step.ops:
+    for named in ops:
         node = nodes.setdefault(named.op.name, [])
         if not node:
             node += [Field(1, "input", name) for name in named.op.inputs]

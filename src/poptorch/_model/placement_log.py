@@ -6,18 +6,17 @@ encoder/MatMul:0 [float32(16, 64), mode(Pipelined), ipu(0), stage(0)]
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
+from popple.engine.torch.session.step import CompiledStep
 from popple.graph import Strategy
 
 from .. import _translate as translate
-from .._compile import CompiledStep
 from .._logging import logger
 from .._tracing.strategies import SerialPhasedExecution, _IPhasedExecution
 from ..enums import Liveness
 from ..options import Options
-from .tensor_names import NamedOp, type_text
+from .tensor_names import NamedOp, named_ops, type_text
 
 __all__ = ["log_placement"]
 
@@ -33,23 +32,24 @@ _KINDS_OF_TENSORS = ("activation", "weight", "optimizer", "accumulator")
 
 def log_placement(step: CompiledStep, options: Options) -> None:
     """Write what follows from the blocks, and the place of each op."""
-    if not logger.isEnabledFor(logging.DEBUG):
-        return
-    for name, value in _settings(step, options):
+    ops = named_ops(step.traced, step.lowered, options._module_namescope_enabled)
+    for name, value in _settings(step, ops, options):
         logger.debug("%s set to value %s", name, value)
-    for named in step.ops:
+    for named in ops:
         place = _place(named, options)
         logger.debug("%s [%s, %s]", named.name, type_text(named.type), place)
 
 
-def _settings(step: CompiledStep, options: Options) -> Iterator[tuple[str, object]]:
+def _settings(
+    step: CompiledStep, ops: list[NamedOp], options: Options
+) -> Iterator[tuple[str, object]]:
     """What the blocks and the strategy decide."""
     is_pipelined = translate.core_strategy(options) is Strategy.PIPELINED
-    yield "enablePipelining", int(is_pipelined and step.num_ipus > 1)
+    yield "enablePipelining", int(is_pipelined and step.num_chips > 1)
     strategy = options._execution_strategy
     if not isinstance(strategy, _IPhasedExecution):
         return
-    yield "executionPhaseSettings.phases", _num_phases(step, strategy)
+    yield "executionPhaseSettings.phases", _num_phases(ops, strategy)
     is_serial = isinstance(strategy, SerialPhasedExecution)
     yield "executionPhaseSettings.stages", 1 if is_serial else 2
     for kind in _KINDS_OF_TENSORS:
@@ -57,9 +57,9 @@ def _settings(step: CompiledStep, options: Options) -> Iterator[tuple[str, objec
             yield f"location_{kind}", "useOnChipStorage(False)"
 
 
-def _num_phases(step: CompiledStep, strategy: _IPhasedExecution) -> int:
+def _num_phases(ops: list[NamedOp], strategy: _IPhasedExecution) -> int:
     """Phases up to the backward pass, with those in which tensors travel."""
-    stages = [named.op.stage for named in step.ops]
+    stages = [named.op.stage for named in ops]
     last = max(stages, default=0) * _STRIDES[strategy._tensors_liveness]
     if strategy._tensors_liveness is not Liveness.AlwaysLive:
         return last + 4

@@ -30,15 +30,7 @@ from .._errors import Error
 from .._logging import logger
 from ..options import Options
 
-__all__ = [
-    "Description",
-    "Exported",
-    "SavedModel",
-    "examples_of",
-    "plain_arguments",
-    "read_model",
-    "save_path",
-]
+__all__ = ["SavedModel", "read_arguments", "read_model", "save_model"]
 
 _DESCRIPTION = "description.json"
 _ARGUMENTS = "arguments.pt"
@@ -95,7 +87,41 @@ class SavedModel:
                 _write_part(archive, _MODEL, self.exported)
 
 
-def save_path(filename: str) -> Path:
+def save_model(
+    filename: str,
+    identity: tuple[str, bool],
+    arguments: BoundArgs,
+    rng_state: list[int],
+    exported: tuple[nn.Module, Options, torch.optim.Optimizer | None] | None,
+) -> None:
+    """Write a compiled model: version and whether it trains, arguments, state.
+
+    With the program's own parts `exported`, `poptorch.load` can wrap it again.
+    """
+    examples = _examples_of(arguments)
+    saved = SavedModel(
+        Description(*identity, rng_state),
+        _plain_arguments(examples),
+        Exported(*exported, examples) if exported else None,
+    )
+    saved.write(_save_path(filename))
+
+
+def read_arguments(filename: str, version: str) -> BoundArgs:
+    """The arguments a saved model was compiled for; nothing in it is executed."""
+    try:
+        saved = read_model(filename, version, with_model=False)
+    except ValueError as error:
+        raise Error(f"Invalid file {filename}: {error}") from error
+    if saved.arguments is None:
+        raise Error(
+            f"{filename} was compiled for arguments of the program's own types, "
+            "which only poptorch.load() can read."
+        )
+    return saved.arguments
+
+
+def _save_path(filename: str) -> Path:
     """Where to write: a directory gets a file of the default name."""
     path = Path(filename)
     if not path.is_dir():
@@ -105,14 +131,14 @@ def save_path(filename: str) -> Path:
     return chosen
 
 
-def examples_of(bound: BoundArgs) -> BoundArgs:
+def _examples_of(bound: BoundArgs) -> BoundArgs:
     """The arguments with tensors that have type and shape, and hardly any memory."""
     tensors = bound.tensors()
     small = [torch.zeros((), dtype=t.dtype).expand(t.shape) for t in tensors]
     return bound.rebuild(small)
 
 
-def plain_arguments(bound: BoundArgs) -> BoundArgs | None:
+def _plain_arguments(bound: BoundArgs) -> BoundArgs | None:
     """The arguments, if they are made of tensors and plain data only."""
     return bound if _is_plain([bound.args, bound.kwargs]) else None
 

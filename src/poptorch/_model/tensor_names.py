@@ -13,12 +13,14 @@ Ops carry the names of the original's back end, which programs search for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torch.fx import Node
 
 from popple.capture.torch import LoweredStep, TracedStep, find_loss, gradient_nodes
+from popple.engine.torch.session import CompiledStep
+from popple.engine.torch.session.session import FINAL_LOSS_SCALE
 from popple.graph import DType, Graph, Op, Phase, TensorType
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "name_ops",
     "name_tensors",
     "named_ops",
+    "tensor_names",
     "type_text",
 ]
 
@@ -162,3 +165,15 @@ def named_ops(
     values = {node: value for value, node in lowered.sources.items()}
     name = None if loss is None else values.get(loss)
     return name_ops(lowered.graph, name, has_scopes)
+
+
+def tensor_names(
+    step: CompiledStep, has_scopes: bool, settings: Iterable[str]
+) -> list[str]:
+    """All tensors that can be anchored: `settings` name the optimiser's numbers."""
+    return [
+        *name_tensors(step.traced, step.lowered, has_scopes),
+        *(f"{UPDATED}{name}" for name in step.traced.trainable),
+        *((FINAL_LOSS_SCALE,) if step.scales_loss else ()),
+        *settings,
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from .._errors import Error
-from .._tracing.trace import find_trace, tracing
+from .._tracing.trace import find_trace, untraced
 from .checks import check_tensor
 from .control import taken_branch
 
@@ -59,7 +59,7 @@ class CPU:
             return returned
         for tensor in input:
             check_tensor(tensor, f"An argument of the CPU op {self._ID}")
-        with tracing(), torch.no_grad():
+        with untraced(), torch.no_grad():
             returned = trace.run_outside(function, input)
         examples = _listed(returned)
         for example in examples:

@@ -16,11 +16,10 @@ import torch
 from torch import nn
 
 from popple.engine.torch import UpdateRule
+from popple.engine.torch.session import CompiledStep, TorchSession
 
 from .. import _translate as translate
 from .. import optim
-from .._compile import CompiledStep
-from .._compiled_model import CompiledModel
 from .._logging import logger
 from ..enums import MeanReductionStrategy
 from ..options import Options
@@ -49,7 +48,7 @@ class NoOptimizer:
     def rule_for(self, step: CompiledStep) -> None:
         """There is no rule."""
 
-    def connect(self, model: CompiledModel) -> None:
+    def connect(self, model: TorchSession) -> None:
         """Nothing to do."""
 
     def disconnect(self) -> None:
@@ -84,7 +83,7 @@ class OptimizerLink:
     def __init__(self, optimizer: torch.optim.Optimizer, options: Options) -> None:
         self._options = options
         self._checks = AttributeChecks(options._relax_optimizer_checks)
-        self._model: CompiledModel | None = None
+        self._model: TorchSession | None = None
         self._compiled_with: Description | None = None
         self._parameters: dict[int, str] = {}
         self._module_parameters: tuple[nn.Parameter, ...] = ()
@@ -186,7 +185,7 @@ class OptimizerLink:
         self._parameters = {i: name for i, name in names.items() if name in trained}
         return make_rule(self._description, self._group_names())
 
-    def connect(self, model: CompiledModel) -> None:
+    def connect(self, model: TorchSession) -> None:
         """Work with a newly compiled model."""
         self._model = model
         model.settings = self.settings
@@ -276,6 +275,6 @@ class OptimizerLink:
     def _share(self) -> float:
         return translate.repetition(self._options, training=True).share
 
-    def _get_model(self) -> CompiledModel:
+    def _get_model(self) -> TorchSession:
         assert self._model is not None, "the model is not compiled"
         return self._model

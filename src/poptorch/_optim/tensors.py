@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 
 import torch
 
-from .._compiled_model import CompiledModel
+from popple.engine.torch.session import TorchSession
+
 from .._errors import Error
 from .._logging import logger
 
@@ -34,7 +35,7 @@ _PREFIXES = {
 """Slots of the engine -> beginnings of names, for each kind of optimiser."""
 
 
-def _tensors(kind: str, model: CompiledModel) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors(kind: str, model: TorchSession) -> Iterator[tuple[str, torch.Tensor]]:
     """The device's own tensors by name."""
     memory = model.memory
     assert memory is not None, "the model is not on a device"
@@ -45,7 +46,7 @@ def _tensors(kind: str, model: CompiledModel) -> Iterator[tuple[str, torch.Tenso
         yield "lossScaleUpdateFactor", memory.loss_scale.factor
 
 
-def read_state(kind: str, model: CompiledModel) -> dict[str, torch.Tensor]:
+def read_state(kind: str, model: TorchSession) -> dict[str, torch.Tensor]:
     """Copies of the device's state."""
     return {
         name: _for_each_group(name, tensor, model).cpu().clone()
@@ -54,17 +55,17 @@ def read_state(kind: str, model: CompiledModel) -> dict[str, torch.Tensor]:
 
 
 def _for_each_group(
-    name: str, tensor: torch.Tensor, model: CompiledModel
+    name: str, tensor: torch.Tensor, model: TorchSession
 ) -> torch.Tensor:
     """Groups of replicas count their updates together, but each shows a number."""
-    grouping = model.groupings.get(name.partition("___")[2])
+    grouping = model.options.groupings.get(name.partition("___")[2])
     if grouping is None or tensor.dim():
         return tensor
     return tensor.expand(grouping.num_groups)
 
 
 def write_state(
-    kind: str, model: CompiledModel, tensors: Mapping[str, torch.Tensor]
+    kind: str, model: TorchSession, tensors: Mapping[str, torch.Tensor]
 ) -> None:
     """Overwrite the device's state; what is missing stays as it is, with a warning."""
     for name, held in _tensors(kind, model):

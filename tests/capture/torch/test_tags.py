@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from popple.capture.torch import ActiveTrace, Tag
+from popple.capture.torch import ActiveTrace, Block
 from popple.capture.torch.tags import user_line
 from popple.graph import Graph, Op, Phase
 from tests.capture.torch.tracing import lower, lower_traced, of_kind, trace
@@ -26,14 +26,10 @@ class Staged(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         assert self.trace is not None
-        self.trace.set_block((0, 0))
+        self.trace.set_block(Block("b", 0, 0))
         x = self.first(x)
-        self.trace.set_block((1, 1))
+        self.trace.set_block(Block("late", 1, 1))
         return F.mse_loss(self.second(x), x)
-
-
-def place(tag: Tag) -> tuple[int, int]:
-    return tag.block if isinstance(tag.block, tuple) else (0, 0)
 
 
 @pytest.fixture
@@ -45,7 +41,7 @@ def graph() -> Graph:
         train=True,
         listener=lambda trace: setattr(module, "trace", trace),
     )
-    return lower_traced(step, place).graph
+    return lower_traced(step).graph
 
 
 def phases(graph: Graph, kind: str) -> list[tuple[Phase, str, int, int]]:
@@ -96,7 +92,7 @@ def test_backward_ops_of_the_first_block_stay_in_it() -> None:
         def forward(self, x: Tensor) -> Tensor:
             assert self.trace is not None
             x = self.first(x) + 1  # before any block
-            self.trace.set_block((1, 1))
+            self.trace.set_block(Block("late", 1, 1))
             return F.mse_loss(self.second(x), torch.zeros_like(x))
 
     module = Late()
@@ -106,7 +102,7 @@ def test_backward_ops_of_the_first_block_stay_in_it() -> None:
         train=True,
         listener=lambda trace: setattr(module, "trace", trace),
     )
-    ops = [op for op in lower_traced(step, place).graph.ops if op.module == "first"]
+    ops = [op for op in lower_traced(step).graph.ops if op.module == "first"]
     assert {(op.chip, op.stage) for op in ops} == {(0, 0)}
     assert Phase.BACKWARD in {op.phase for op in ops}
 

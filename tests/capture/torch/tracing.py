@@ -12,7 +12,7 @@ from popple.capture.torch import (
     ActiveTrace,
     LoweredStep,
     LowerRequest,
-    Tag,
+    PlainForward,
     TracedStep,
     TraceRequest,
     lower_step,
@@ -32,6 +32,16 @@ class Function(nn.Module):
         return self._function(*args)
 
 
+class Announced(PlainForward):
+    """A forward whose trace is told to a listener."""
+
+    def __init__(self, listener: Callable[[ActiveTrace], Any]) -> None:
+        self._listener = listener
+
+    def begin(self, trace: ActiveTrace) -> None:
+        self._listener(trace)
+
+
 def trace(
     module: nn.Module | Callable[..., Any],
     *inputs: Tensor,
@@ -45,27 +55,19 @@ def trace(
     return trace_step(
         TraceRequest(
             module=module,
-            bind=lambda tensors: (tuple(tensors), {}),
             parameters=parameters,
             buffers=dict(module.named_buffers()),
             inputs=inputs,
             trainable=tuple(parameters) if train else None,
-            listener=listener,
+            forward=Announced(listener),
         )
     )
 
 
-def one_place(_: Tag) -> tuple[int, int]:
-    """Everything on chip 0, in stage 0."""
-    return 0, 0
-
-
-def lower_traced(
-    step: TracedStep, place: Callable[[Tag], tuple[int, int]] = one_place
-) -> LoweredStep:
+def lower_traced(step: TracedStep) -> LoweredStep:
     """The lowered step; its graph is valid."""
     names = [f"input{index}" for index in range(step.num_inputs)]
-    lowered = lower_step(LowerRequest("test", step, names, place))
+    lowered = lower_step(LowerRequest("test", step, names))
     verify(lowered.graph)
     return lowered
 

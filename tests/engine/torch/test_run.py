@@ -16,12 +16,12 @@ from popple.engine.torch import (
     InferenceEngine,
     LossScale,
     ParameterGroup,
-    Repetition,
     Replay,
     TrainingEngine,
     UpdateRule,
 )
 from popple.errors import UsageError
+from popple.session import Repetition
 
 PLAIN = {"momentum": 0, "dampening": 0, "weight_decay": 0, "nesterov": False}
 RULE = UpdateRule("sgd", (ParameterGroup(("w",), {"lr": 1.0, **PLAIN}),))

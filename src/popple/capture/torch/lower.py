@@ -7,7 +7,7 @@ Lowering. An operator without an entry becomes a `generic` op that carries its n
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,22 +17,19 @@ from torch.fx import GraphModule, Node
 from popple.capture.live_ops import without_dead_ops
 from popple.capture.torch.aten import PLANNED, find_lowering
 from popple.capture.torch.builder import GraphBuilder, NodeContext
-from popple.capture.torch.tags import ATTRS, TAG, Tag
+from popple.capture.torch.tags import ATTRS, FIRST_BLOCK, NO_BLOCK, TAG, Tag
 from popple.capture.torch.trace import TracedStep
+from popple.errors import PlacementError
 from popple.graph import Execution, Graph, Op, Phase, Role
-
-Place = Callable[[Tag], tuple[int, int]]
-"""(chip, stage) of a tagged op, as the front end's execution strategy decides."""
 
 
 @dataclass(frozen=True)
 class LowerRequest:
-    """A traced step with the names its inputs go by and the placement of blocks."""
+    """A traced step with the names its inputs go by."""
 
     name: str
     step: TracedStep
     input_names: Sequence[str]
-    place: Place
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ def lower_step(request: LowerRequest) -> LoweredStep:
     _declare_constants(step.graph_module, builder)
     for node in nodes:
         if node.op == "call_function":
-            _lower_node(builder, node, request.place)
+            _lower_node(builder, node)
     results = _output_arguments(nodes[-1])
     outputs = [builder.name_of(n) for n in results[: step.num_outputs]]
     gradients = {
@@ -103,17 +100,17 @@ def _declare_constants(traced: GraphModule, builder: GraphBuilder) -> None:
         builder.declare(node, node.name, tensor, Role.CONSTANT)
 
 
-def _lower_node(builder: GraphBuilder, node: Node, place: Place) -> None:
+def _lower_node(builder: GraphBuilder, node: Node) -> None:
     if node.target is operator.getitem:
         source, index = node.args
         assert isinstance(source, Node)
         assert isinstance(index, int)
         builder.alias_item(node, source, index)
         return
-    tag: Tag = node.meta.get(TAG, Tag(Phase.FORWARD, ""))
+    tag: Tag = node.meta.get(TAG, Tag(Phase.FORWARD, FIRST_BLOCK))
     neighbour = _find_neighbour(builder, node) if tag.block is None else None
     if neighbour is None:
-        chip, stage = place(tag)
+        chip, stage = _place_of(tag)
     else:
         chip, stage = neighbour.chip, neighbour.stage
         tag = replace(tag, module=neighbour.module, line=neighbour.line)
@@ -121,6 +118,14 @@ def _lower_node(builder: GraphBuilder, node: Node, place: Place) -> None:
     find_lowering(str(node.target))(context)
     if attrs := node.meta.get(ATTRS):
         builder.note(builder.name_of(node), attrs, PLANNED)
+
+
+def _place_of(tag: Tag) -> tuple[int, int]:
+    """(chip, stage) of an op, as its block has them."""
+    block = tag.block or FIRST_BLOCK
+    if block is NO_BLOCK:
+        raise PlacementError("an operator is in no block.", where=tag.line)
+    return block.chip, block.stage
 
 
 def _find_neighbour(builder: GraphBuilder, node: Node) -> Op | None:

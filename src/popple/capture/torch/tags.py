@@ -46,17 +46,33 @@ _TYPED = ("<stdin>", "<ipython")
 
 
 @dataclasses.dataclass(frozen=True)
+class Block:
+    """A part of the program that the user placed: its name, chip and stage."""
+
+    name: str
+    chip: int
+    stage: int
+
+
+FIRST_BLOCK = Block("", 0, 0)
+"""The block of ops before the user's first one."""
+
+NO_BLOCK = Block("", -1, -1)
+"""Marks ops after a block has ended and before the next begins: in no block."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Tag:
     """Where an op comes from: phase, block, module path and the user's line.
 
-    `block` is what the front end said when the op ran. None stands for a backward op
+    `block` is the one in force when the op ran. None stands for a backward op
     without a forward partner, to be placed beside its operands. `scope` and `attrs`
     are the name and attributes the user gave to a part of the program. A backward op
     has the `number` of its forward partner.
     """
 
     phase: Phase
-    block: object | None
+    block: Block | None
     module: str = ""
     line: str = ""
     scope: str = ""
@@ -72,9 +88,9 @@ class Tagger(TorchDispatchMode):
     paths are wanted.
     """
 
-    def __init__(self, modules: dict[int, str], block: object) -> None:
+    def __init__(self, modules: dict[int, str]) -> None:
         super().__init__()
-        self.block = block
+        self.block = FIRST_BLOCK
         self.scopes: list[str] = []
         self.attrs: dict[str, str] = {}
         self._modules = modules
@@ -183,13 +199,13 @@ def user_line() -> str:
 
 
 def failing_line(error: BaseException) -> str:
-    """`file:line: ` of the user's innermost frame that raised, or an empty string."""
+    """`file:line` of the user's innermost frame that raised, or an empty string."""
     frames = traceback.walk_tb(error.__traceback__)
     places = [(frame, line) for frame, line in frames if _is_users(frame)]
     if not places:
         return ""
     frame, line = places[-1]
-    return f"{Path(frame.f_code.co_filename).name}:{line}: "
+    return f"{Path(frame.f_code.co_filename).name}:{line}"
 
 
 def _is_users(frame: FrameType) -> bool:

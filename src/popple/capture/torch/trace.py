@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.utils._pytree as pytree
@@ -29,40 +29,67 @@ from popple.capture.torch.foreign import plain_operators
 from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.outside import call_outside
 from popple.capture.torch.rewrites import DECOMPOSITIONS, keep_statistics
-from popple.capture.torch.tags import Tagger, newest_node, nodes_after
+from popple.capture.torch.rules import device_rules, explained_errors
+from popple.capture.torch.tags import Block, Tagger, newest_node, nodes_after
 from popple.errors import CaptureError
 
-Bind = Callable[[Sequence[Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
-"""Rebuilds the arguments of forward, (args, kwargs), from flat input tensors."""
+
+class Forward(Protocol):
+    """The front end's side of a trace: how forward is called, what it returned."""
+
+    def begin(self, trace: ActiveTrace) -> None:
+        """Tracing begins: blocks, losses and scopes may be announced to `trace`."""
+        ...
+
+    def arguments(
+        self, tensors: Sequence[Tensor]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of forward, (args, kwargs), made of the flat input tensors."""
+        ...
+
+    def tensors_of(self, returned: Any) -> Sequence[Tensor]:
+        """The tensors of what forward returned, always in the same order."""
+        ...
 
 
-def _tensors_of(outputs: Any) -> list[Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, Tensor)]
+class PlainForward:
+    """A forward that takes tensors and returns any nest of tuples, lists and dicts."""
+
+    def begin(self, trace: ActiveTrace) -> None:
+        """Nothing is announced."""
+
+    def arguments(
+        self, tensors: Sequence[Tensor]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The tensors themselves."""
+        return tuple(tensors), {}
+
+    def tensors_of(self, returned: Any) -> Sequence[Tensor]:
+        """The leaves that are tensors."""
+        leaves = pytree.tree_leaves(returned)
+        return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
 @dataclass(frozen=True)
 class TraceRequest:
     """What to trace.
 
-    `trainable` names the parameters to differentiate; None asks for inference.
-    `default_block` is the placement of ops before the first block. The listener is
-    told the running trace so that blocks and losses can be announced to it. `flatten`
-    lists the tensors of what forward returns. With `scales_loss` the step takes a last
-    argument, a float32 number that all gradients are multiplied by. `constants` are
-    the values of parameters and buffers that forward may look at, single numbers.
+    `trainable` names the parameters to differentiate; None asks for inference. With
+    `scales_loss` the step takes a last argument, a float32 number that all gradients
+    are multiplied by. `constants` are the values of parameters and buffers that
+    forward may look at, single numbers. With `has_strided_groups`, group normalisation
+    strides over channels.
     """
 
     module: nn.Module
-    bind: Bind
     parameters: Mapping[str, Tensor]
     buffers: Mapping[str, Tensor]
     inputs: Sequence[Tensor]
+    forward: Forward = field(default_factory=PlainForward)
     trainable: tuple[str, ...] | None = None
-    default_block: object = ""
-    listener: Callable[[ActiveTrace], Any] = field(default=lambda trace: None)
-    flatten: Callable[[Any], Sequence[Tensor]] = field(default=_tensors_of)
     scales_loss: bool = False
     constants: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    has_strided_groups: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +100,7 @@ class ActiveTrace:
     losses: LossMarks
     request: TraceRequest
 
-    def set_block(self, block: object) -> None:
+    def set_block(self, block: Block) -> None:
         """Ops from here on belong to `block`."""
         self.tagger.block = block
 
@@ -183,7 +210,7 @@ def trace_step(request: TraceRequest) -> TracedStep:
     tracer = make_fx(step, DECOMPOSITIONS, "fake", record_module_stack=False)
     # Tensors that the program did not pass in (constants) are let through.
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with _without_fake_tensor_log(), plain_operators():
+    with explained_errors(), _without_fake_tensor_log(), plain_operators():
         fakes = _fakes(arguments, fake_mode)
         with nullcontext() if fakes else fake_mode:  # which the fakes carry along
             traced = tracer(*fakes)
@@ -232,18 +259,19 @@ def _run_step(
         state[name]._is_param = True  # an nn.Parameter, for whoever asks
     _tell_constants(state, request.constants)
     paths = {id(m): path for path, m in request.module.named_modules() if path}
-    tagger = Tagger(paths, request.default_block)
+    tagger = Tagger(paths)
     losses = LossMarks()
+    rules = device_rules(request.has_strided_groups)
     with tagger, tagger.watch_modules(), torch.set_grad_enabled(is_training):
-        with losses:
-            request.listener(ActiveTrace(tagger, losses, request))
-            args, kwargs = request.bind(inputs[: len(request.inputs)])
+        with rules, losses:
+            request.forward.begin(ActiveTrace(tagger, losses, request))
+            args, kwargs = request.forward.arguments(inputs[: len(request.inputs)])
             seen.example = _call(request.module, state, args, kwargs)
         gradients: list[Tensor | None] = []
         if is_training:
             loss, scale = losses.final_loss(), inputs[len(request.inputs) :]
             gradients = _differentiate(loss, weights, tagger, *scale)
-    tensors = request.flatten(seen.example)
+    tensors = request.forward.tensors_of(seen.example)
     seen.num_outputs = len(tensors)
     return [*(tensor.detach() for tensor in tensors), *gradients]
 

@@ -6,20 +6,15 @@ from popple.engine.torch.backends import (
     check_backend,
     function_maker,
 )
-from popple.engine.torch.clip import clip_gradients
-from popple.engine.torch.compiled_update import compiled_update
 from popple.engine.torch.cuda_graphs import CudaGraphs, GpuCapture
-from popple.engine.torch.loss_scale import AutomaticScaling, LossScale
-from popple.engine.torch.numerics import Arithmetic, Numerics
-from popple.engine.torch.outbox import Outbox, with_outbox
+from popple.engine.torch.numerics import Arithmetic, Numerics, choose_numerics
 from popple.engine.torch.replay import Replay, build_replay
-from popple.engine.torch.run import (
-    DeviceMemory,
-    InferenceEngine,
-    Repetition,
-    TrainingEngine,
-)
-from popple.engine.torch.update import (
+from popple.engine.torch.rewrites.outbox import Outbox, with_outbox
+from popple.engine.torch.run import DeviceMemory, InferenceEngine, TrainingEngine
+from popple.engine.torch.updates.clip import clip_gradients
+from popple.engine.torch.updates.compiled import compiled_update
+from popple.engine.torch.updates.loss_scale import AutomaticScaling, LossScale
+from popple.engine.torch.updates.update import (
     STATE_SLOTS,
     ParameterGroup,
     UpdateRule,
@@ -42,13 +37,13 @@ __all__ = [
     "Numerics",
     "Outbox",
     "ParameterGroup",
-    "Repetition",
     "Replay",
     "TrainingEngine",
     "UpdateRule",
     "apply_update",
     "build_replay",
     "check_backend",
+    "choose_numerics",
     "clip_gradients",
     "compiled_update",
     "function_maker",

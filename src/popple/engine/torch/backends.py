@@ -1,14 +1,17 @@
-"""Backends: how the function of a Replay is made.
+"""Backends: where the values of a program are computed, and how its steps are executed.
 
     replay     straight-line Python over the framework's kernels (default)
     inductor   compiled by torch.compile into fused kernels of its own
 
 On a GPU the step of either one is captured into a CUDA graph (`cuda_graphs.py`).
+`popple run --backend NAME --device NAME` chooses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +20,7 @@ from torch.fx import GraphModule
 from popple.engine.torch.replay import MakeFunction
 from popple.engine.torch.straight_line import straight_line
 from popple.errors import UsageError, suggest
+from popple.session import Settings
 
 BACKENDS = ("replay", "inductor")
 DEVICES = ("cpu", "cuda")
@@ -32,6 +36,63 @@ _RECURRENT = frozenset(
         torch.ops.aten._thnn_fused_gru_cell.default,
     }
 )
+
+
+def check_backend(backend: str, device: str) -> None:
+    """UsageError if there is no such backend or device here."""
+    if backend not in BACKENDS:
+        raise UsageError(
+            f"there is no backend {backend!r}.", remedy=suggest(backend, BACKENDS)
+        )
+    if device not in DEVICES:
+        raise UsageError(
+            f"there is no device {device!r}.", remedy=suggest(device, DEVICES)
+        )
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UsageError(
+            "PyTorch finds no GPU on this computer.",
+            remedy="Use --device cpu, or install a PyTorch built for your GPU.",
+        )
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A way to execute steps, and the computer's device they run on."""
+
+    name: str = "replay"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check_backend(self.name, self.device)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether steps are replayed on the CPU."""
+        return (self.name, self.device) == ("replay", "cpu")
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor where steps run."""
+        return tensor if self.device == "cpu" else tensor.to(self.device)
+
+    @contextlib.contextmanager
+    def tracing(self) -> Iterator[None]:
+        """A context to trace in: tensors are made where steps run."""
+        if self.device == "cpu":
+            yield
+            return
+        # cuDNN's recurrent layers lay their weights out anew, which a trace that
+        # exchanges weights cannot do; PyTorch's own ones need no such thing.
+        with torch.device(self.device), torch.backends.cudnn.flags(enabled=False):
+            yield
+
+
+REPLAY = Backend()
+"""Replay on the CPU."""
+
+
+def chosen_backend(settings: Settings) -> Backend:
+    """What the user asks for."""
+    return Backend(settings.backend, settings.device)
 
 
 def function_maker(backend: str) -> MakeFunction | None:
@@ -54,20 +115,3 @@ def _is_on_cpu(module: GraphModule) -> bool:
     """
     values = (node.meta.get("val") for node in module.graph.nodes)
     return all(v.device.type == "cpu" for v in values if isinstance(v, torch.Tensor))
-
-
-def check_backend(backend: str, device: str) -> None:
-    """UsageError if there is no such backend or device here."""
-    if backend not in BACKENDS:
-        raise UsageError(
-            f"there is no backend {backend!r}.", remedy=suggest(backend, BACKENDS)
-        )
-    if device not in DEVICES:
-        raise UsageError(
-            f"there is no device {device!r}.", remedy=suggest(device, DEVICES)
-        )
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UsageError(
-            "PyTorch finds no GPU on this computer.",
-            remedy="Use --device cpu, or install a PyTorch built for your GPU.",
-        )

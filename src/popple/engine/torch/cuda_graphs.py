@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph
 
-from popple.engine.torch.outbox import SMALL, Outbox
+from popple.engine.torch.rewrites.outbox import SMALL, Outbox
 
 Function = Callable[..., list[Any]]
 

@@ -12,8 +12,8 @@ partial sums in float16. A Graph without float16 is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -22,7 +22,8 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from popple.engine.torch.partials import PARTIAL_SUMS
-from popple.engine.torch.update import Slots, UpdateRule, apply_update
+from popple.engine.torch.updates.update import Slots, UpdateRule, apply_update
+from popple.errors import UsageError, suggest
 
 HALF, SINGLE = torch.float16, torch.float32
 
@@ -49,6 +50,24 @@ class Numerics:
         """Whether the host's arithmetic will do."""
         wanted = (self.stochastic_rounding, self.half_partials, self.nan_on_overflow)
         return not any(wanted)
+
+
+_ALL = "all"
+_NAMES = {f.name.replace("_", "-"): f.name for f in fields(Numerics)[:-1]}
+
+
+def choose_numerics(names: Iterable[str], seed: int = 0) -> Numerics:
+    """The parts of the machine's arithmetic that have these names, or `all`."""
+    chosen = set(names)
+    if _ALL in chosen:
+        chosen = set(_NAMES)
+    for name in sorted(chosen - set(_NAMES)):
+        raise UsageError(
+            f"{name!r} is no part of the machine's arithmetic.",
+            where="POPPLE_NUMERICS",
+            remedy=suggest(name, [*_NAMES, _ALL]),
+        )
+    return Numerics(**{_NAMES[name]: True for name in chosen}, seed=seed)
 
 
 @dataclass(frozen=True)

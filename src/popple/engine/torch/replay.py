@@ -18,12 +18,10 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.graph import CodeGen
 
 from popple.engine.torch.checks import FloatingPointChecks
-from popple.engine.torch.cuda_graphs import host_operators
 from popple.engine.torch.numerics import SILENT_WRITERS, Arithmetic, use_arithmetic
-from popple.engine.torch.reuse import reuse_memory
-from popple.engine.torch.storages import Storage, storage_of
+from popple.engine.torch.rewrites.reuse import reuse_memory
+from popple.engine.torch.rewrites.views import Storage, drop_idle_views, storage_of
 from popple.engine.torch.straight_line import straight_line
-from popple.engine.torch.views import drop_idle_views
 
 MakeFunction = Callable[[GraphModule], Callable[..., Sequence[Any]]]
 """Makes a graph into a function over flat tensors."""
@@ -38,13 +36,13 @@ class Replay:
     """A step ready to run: takes and returns flat sequences of tensors.
 
     `shared_outputs` are the results that share memory with an argument or an earlier
-    result; they are copied before anyone else sees them. `host_operators` are those
-    that need the host when the step runs on a GPU.
+    result; they are copied before anyone else sees them. `graph` is what the function
+    was made of, if it was made of one.
     """
 
     function: Callable[..., Sequence[Any]]
     shared_outputs: frozenset[int]
-    host_operators: tuple[str, ...] = ()
+    graph: Graph | None = None
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Any]:
         """Run once; overwrites arguments that the step overwrites.
@@ -87,14 +85,13 @@ def build_replay(
     _write_to_copies(graph, {node.name for node in kept})
     drop_idle_views(graph)
     graph.eliminate_dead_code(is_impure_node=_has_effect)
-    host = host_operators(graph)
     if make_function is not None:
-        return Replay(make_function(GraphModule(traced, graph)), shared, host)
+        return Replay(make_function(GraphModule(traced, graph)), shared, graph)
     if arithmetic is not None:
         use_arithmetic(graph, arithmetic)
     else:
         reuse_memory(graph, owners)
-    return Replay(straight_line(GraphModule(traced, graph)), shared, host)
+    return Replay(straight_line(GraphModule(traced, graph)), shared, graph)
 
 
 def below_autograd() -> Any:

@@ -17,52 +17,20 @@ import torch
 from torch import Tensor
 
 from popple.engine.torch.cuda_graphs import CudaGraphs
-from popple.engine.torch.gradients import add_to_total, scale_gradients, start_total
-from popple.engine.torch.loss_scale import LossScale
-from popple.engine.torch.rates import DeviceRates
 from popple.engine.torch.replay import Replay, below_autograd
-from popple.engine.torch.update import Slots, UpdateRule, apply_update
-from popple.errors import UsageError
+from popple.engine.torch.updates.gradients import (
+    add_to_total,
+    scale_gradients,
+    start_total,
+)
+from popple.engine.torch.updates.loss_scale import LossScale
+from popple.engine.torch.updates.rates import DeviceRates
+from popple.engine.torch.updates.update import Slots, UpdateRule, apply_update
+from popple.session import Repetition
 
 Outputs = list[Tensor]
 MicroBatches = Iterator[Sequence[Tensor]]
 Update = Callable[[UpdateRule, dict[str, Tensor], dict[str, Tensor], Slots], None]
-
-
-@dataclass(frozen=True)
-class Repetition:
-    """How often a step runs in one call: iterations x accumulation x replicas.
-
-    Gradients of an update are summed, or averaged if `is_mean`: at the end, or while
-    they are accumulated if `is_running_mean`.
-    """
-
-    device_iterations: int = 1
-    accumulation: int = 1
-    replicas: int = 1
-    processes: int = 1
-    is_mean: bool = True
-    is_running_mean: bool = False
-
-    def __post_init__(self) -> None:
-        counts = ("device_iterations", "accumulation", "replicas", "processes")
-        for name in counts:
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1.")
-
-    @property
-    def micro_batches_per_update(self) -> int:
-        """Micro-batches whose gradients make one update, on all processes."""
-        return self.accumulation * self.replicas * self.processes
-
-    @property
-    def share(self) -> float:
-        """What is left to multiply accumulated gradients by."""
-        if not self.is_mean:
-            return 1.0
-        if self.is_running_mean:
-            return 1.0 / self.processes
-        return 1.0 / self.micro_batches_per_update
 
 
 @dataclass

@@ -1,0 +1,60 @@
+"""Questions about a traced step: its loss, gradients, chance and constants."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from popple.capture.torch.overwrites import find_storages, written_storages
+from popple.capture.torch.tags import TAG, Tag
+from popple.capture.torch.trace import TracedStep
+from popple.graph import Phase
+
+
+def constant_outputs(step: TracedStep) -> frozenset[int]:
+    """Numbers of the outputs that depend on nothing but the program's text."""
+    variable = _find_variable(step.graph_module)
+    results = step.graph_module.graph.output_node().args[0]
+    assert isinstance(results, (list, tuple))
+    outputs = enumerate(results[: step.num_outputs])
+    return frozenset(number for number, node in outputs if node not in variable)
+
+
+def draws_random_numbers(step: TracedStep) -> bool:
+    """Whether a run of the step draws random numbers."""
+    return any(map(is_random, step.graph_module.graph.nodes))
+
+
+def find_loss(step: TracedStep) -> Node | None:
+    """The value that a training step minimises: the backward pass begins at it."""
+    for node in step.graph_module.graph.nodes:
+        tag = node.meta.get(TAG)
+        if isinstance(tag, Tag) and tag.phase is Phase.BACKWARD:
+            return next(iter(node.all_input_nodes), None)
+    return None
+
+
+def gradient_nodes(step: TracedStep) -> dict[str, Node]:
+    """The gradient of each trained parameter that has one."""
+    results = step.graph_module.graph.output_node().args[0]
+    assert isinstance(results, (list, tuple))
+    gradients = zip(step.trainable, results[step.num_outputs :], strict=True)
+    return {name: node for name, node in gradients if isinstance(node, Node)}
+
+
+def is_random(node: Node) -> bool:
+    """Whether a node draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def _find_variable(traced: GraphModule) -> set[Node]:
+    """Nodes that depend on an argument, on chance, or on memory written to."""
+    storages = find_storages(traced)
+    written = written_storages(traced, storages)
+    variable: set[Node] = set()
+    for node in traced.graph.nodes:
+        reads = not variable.isdisjoint(node.all_input_nodes)
+        is_given = node.op == "placeholder" or storages.get(node) in written
+        if reads or is_given or is_random(node):
+            variable.add(node)
+    return variable

@@ -1,0 +1,131 @@
+"""What forward may not do while a model is traced, and errors that say so.
+
+Shapes and the path through the program are fixed when a model is compiled, so nothing
+may depend on the value of a tensor. Errors of PyTorch itself pass through as they are.
+Front ends catch the classes below and add what their users can do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
+
+from popple.capture.torch.tags import failing_line
+from popple.errors import CaptureError
+
+__all__ = [
+    "DynamicShape",
+    "Unsupported",
+    "ValueNeeded",
+    "check_supported",
+    "explained_errors",
+]
+
+_INTERPOLATIONS = ("linear", "trilinear")
+
+
+class Unsupported(CaptureError):
+    """A function of torch that the device lacks, or lacks in this form."""
+
+
+class ValueNeeded(CaptureError):
+    """forward asks for the value of a tensor; while tracing there are none."""
+
+
+class DynamicShape(CaptureError):
+    """An operator's result has a shape that only values decide."""
+
+    def __init__(self, what: str, func: Any, *, where: str, remedy: str) -> None:
+        super().__init__(what, where=where, remedy=remedy)
+        self.func = func
+
+
+def check_supported(
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Unsupported, if the device cannot do what a function of torch is asked for."""
+    check = _CHECKS.get(func)
+    if check is not None:
+        check(*args, **kwargs)
+
+
+def _check_interpolation(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    *_: Any,
+    **__: Any,
+) -> None:
+    if mode in _INTERPOLATIONS:
+        raise Unsupported(
+            f"Upsampling in mode {mode!r} is not supported: in one and three "
+            "dimensions only 'nearest' is supported, in two also 'bilinear' and "
+            "'bicubic'."
+        )
+
+
+def _check_one_hot(tensor: Any, num_classes: Any = -1) -> None:
+    if not isinstance(num_classes, int) or num_classes < 0:
+        raise Unsupported(
+            "OneHot num classes must be specified and must be constant.",
+            remedy="Pass num_classes: shapes must be known before values are.",
+        )
+
+
+def _check_bincount(input: Any, weights: Any = None, minlength: Any = 0) -> None:
+    if not isinstance(minlength, int) or minlength < 1:
+        raise Unsupported(
+            "bincount needs a constant minlength, one more than the largest value can "
+            "be: shapes must be known before values are."
+        )
+
+
+_CHECKS: dict[Any, Callable[..., None]] = {
+    F.interpolate: _check_interpolation,
+    F.one_hot: _check_one_hot,
+    torch.bincount: _check_bincount,
+    torch.Tensor.bincount: _check_bincount,
+}
+
+
+@contextmanager
+def explained_errors() -> Iterator[None]:
+    """Errors of tracing itself, told in terms of the user's program."""
+    try:
+        yield
+    except DynamicOutputShapeException as error:
+        raise DynamicShape(
+            f"{error.func} gives a tensor whose shape depends on values, but shapes "
+            "are fixed when a model is compiled.",
+            error.func,
+            where=failing_line(error),
+            remedy="Use an operator of fixed shape, such as torch.where with three "
+            "arguments.",
+        ) from error
+    except DataDependentOutputException as error:
+        raise ValueNeeded(
+            "forward asks for the value of a tensor, but there are none while a model "
+            "is compiled.",
+            where=failing_line(error),
+            remedy="Use torch.where instead of Python's control flow, and no item(), "
+            "tolist() or float().",
+        ) from error
+    except TypeError as error:
+        # The tensors of a trace are of a class that users need not know.
+        error.args = tuple(map(_without_trace_names, error.args))
+        raise
+
+
+def _without_trace_names(argument: Any) -> Any:
+    if not isinstance(argument, str):
+        return argument
+    return argument.replace("FakeTensor", "Tensor")

@@ -1,0 +1,48 @@
+"""A PyTorch program from its first arguments to its results.
+
+    step      one micro-batch, traced, lowered and ready to be replayed
+    session   a step with its memory on the device: what a call runs
+    memory    the device's copies of weights and buffers
+    groups    weights that differ between groups of replicas
+    outputs   outputs of micro-batches put together; tensors that are watched
+    random    the device's random numbers
+    backend   where and how steps are executed
+
+Front ends give plain data and the small protocol `capture.torch.Forward`; they keep
+names, option rules and the words of errors.
+"""
+
+from popple.engine.torch.backends import Backend, chosen_backend
+from popple.engine.torch.session.groups import (
+    GroupedMemory,
+    Groupings,
+    GroupKind,
+    ReplicaGrouping,
+)
+from popple.engine.torch.session.outputs import OutputCollector, Watched
+from popple.engine.torch.session.random import DeviceRandom
+from popple.engine.torch.session.session import SessionOptions, TorchSession
+from popple.engine.torch.session.step import (
+    CompiledStep,
+    StepRequest,
+    compile_step,
+    to_device_type,
+)
+
+__all__ = [
+    "Backend",
+    "CompiledStep",
+    "DeviceRandom",
+    "GroupKind",
+    "GroupedMemory",
+    "Groupings",
+    "OutputCollector",
+    "ReplicaGrouping",
+    "SessionOptions",
+    "StepRequest",
+    "TorchSession",
+    "Watched",
+    "chosen_backend",
+    "compile_step",
+    "to_device_type",
+]

@@ -1,0 +1,75 @@
+"""The device's copies of a model's tensors, and copying between host and device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import nn
+
+from popple.engine.torch.backends import Backend
+from popple.engine.torch.run import DeviceMemory
+from popple.engine.torch.session.groups import GroupedMemory, Groupings
+from popple.engine.torch.session.step import to_device_type
+
+
+def host_tensors(module: nn.Module) -> tuple[dict[str, torch.Tensor], ...]:
+    """The host's parameters and buffers as plain tensors that share their memory."""
+    return _detached(module.named_parameters()), _detached(module.named_buffers())
+
+
+def _detached(named: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    with torch._C.DisableTorchFunctionSubclass():
+        return {name: tensor.detach() for name, tensor in named}
+
+
+def load_device(
+    module: nn.Module,
+    memory: DeviceMemory | None,
+    num_buffer_sets: int,
+    backend: Backend,
+    groupings: Groupings,
+) -> DeviceMemory:
+    """Copy the host's tensors to the device; keeps the optimiser state there is."""
+    weights, buffers = host_tensors(module)
+    for name, grouping in groupings.items():
+        weights[name] = grouping.to_device(weights[name])
+    if memory is None:
+        sets = [_copies(buffers, backend) for _ in range(num_buffer_sets)]
+        held = _copies(weights, backend)
+        if not groupings:
+            return DeviceMemory(held, sets)
+        return GroupedMemory(held, sets, groupings=groupings)
+    _overwrite(memory.weights, weights)
+    for held in memory.buffers:
+        _overwrite(held, buffers)
+    return memory
+
+
+def read_device(memory: DeviceMemory, module: nn.Module) -> None:
+    """Copy the device's tensors to the host. Integer buffers are constants there."""
+    weights, buffers = host_tensors(module)
+    held = dict(memory.weights)
+    if isinstance(memory, GroupedMemory):
+        for name, grouping in memory.groupings.items():
+            held[name] = grouping.to_host(held[name])
+    _overwrite(weights, held)
+    floats = {n: t for n, t in buffers.items() if t.is_floating_point()}
+    _overwrite(floats, memory.buffers[0])
+
+
+def _copies(
+    tensors: Mapping[str, torch.Tensor], backend: Backend
+) -> dict[str, torch.Tensor]:
+    return {
+        name: backend.place(to_device_type(tensor)).clone()
+        for name, tensor in tensors.items()
+    }
+
+
+@torch.no_grad()
+def _overwrite(
+    target: Mapping[str, torch.Tensor], source: Mapping[str, torch.Tensor]
+) -> None:
+    for name, tensor in target.items():
+        tensor.copy_(source[name])

@@ -1,0 +1,295 @@
+"""One micro-batch of a PyTorch module: traced, lowered, ready to be replayed.
+
+arguments --trace--> TracedStep --lower--> Graph          for the model of costs
+                         `------replay--> engine          for the numbers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.fx import GraphModule, Node
+
+from popple.capture.torch import (
+    Forward,
+    LoweredStep,
+    LowerRequest,
+    TracedStep,
+    TraceRequest,
+    constant_outputs,
+    draws_random_numbers,
+    find_overwritten,
+    lower_step,
+    trace_step,
+)
+from popple.engine.torch.backends import REPLAY, Backend, function_maker
+from popple.engine.torch.numerics import Arithmetic, Numerics
+from popple.engine.torch.replay import Replay, build_replay
+from popple.engine.torch.rewrites.exposed import expose
+from popple.engine.torch.rewrites.gradient_counts import with_gradient_counts
+from popple.engine.torch.rewrites.outbox import Outbox, with_outbox
+from popple.engine.torch.updates.loss_scale import AutomaticScaling
+from popple.errors import UsageError
+from popple.graph import Phase
+from popple.pipeline import capture_program
+from popple.session import BatchPlan
+
+# The name under which PopART knows the loss scale, and reports show it.
+_LOSS_SCALE = "lossScaling_FLOAT"
+_ON_DEVICE = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
+
+
+def to_device_type(tensor: Tensor) -> Tensor:
+    """The tensor in a floating-point type the device has.
+
+    Integers keep 64 bits while they run: their values are the same, and operators of
+    PyTorch ask for them. They come back with 32.
+    """
+    dtype = _ON_DEVICE.get(tensor.dtype)
+    return tensor if dtype is None else tensor.to(dtype)
+
+
+@dataclass(frozen=True)
+class StepRequest:
+    """A module to compile for the tensors of its first call.
+
+    `forward` is the front end's side of the trace. `trainable` is None for inference.
+    Parameters that are `grouped` have a first dimension with one entry per group of
+    replicas. With `scales_loss` the step takes a loss scale; `automatic` says how that
+    adapts itself, if it does. With `has_strided_groups`, group normalisation strides
+    over channels.
+    """
+
+    name: str
+    module: nn.Module
+    forward: Forward
+    inputs: Sequence[Tensor]
+    input_names: Sequence[str]
+    batch_plan: BatchPlan
+    trainable: tuple[str, ...] | None
+    backend: Backend = REPLAY
+    grouped: frozenset[str] = frozenset()
+    scales_loss: bool = False
+    automatic: AutomaticScaling | None = None
+    has_strided_groups: bool = False
+    numerics: Numerics = field(default_factory=Numerics)
+
+
+@dataclass(frozen=True)
+class CompiledStep:
+    """A step that can be run and modelled.
+
+    `exposed` are tensors inside the step, by the names they are asked for: its replay
+    returns them right behind the outputs. What it takes to run is made when it is
+    first asked for.
+    """
+
+    request: StepRequest
+    traced: TracedStep
+    lowered: LoweredStep
+    micro_batch: int
+    exposed: Mapping[str, Node] = field(default_factory=dict[str, Node])
+
+    def with_exposed(self, nodes: Mapping[str, Node]) -> CompiledStep:
+        """A step that also returns the values of these nodes."""
+        return replace(self, exposed=nodes)
+
+    @property
+    def backend(self) -> Backend:
+        """How and where the step is executed."""
+        return self.request.backend
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether the step takes a loss scale, behind its other arguments."""
+        return self.request.scales_loss
+
+    @property
+    def num_results(self) -> int:
+        """Outputs and exposed tensors; gradients come after them."""
+        return self.traced.num_outputs + len(self.exposed)
+
+    @cached_property
+    def num_stages(self) -> int:
+        """Forward stages: a new one with every change of chip, beginning on chip 0."""
+        ops = self.lowered.graph.ops
+        chips = [0, *(op.chip for op in ops if op.phase is Phase.FORWARD)]
+        return 1 + sum(a != b for a, b in pairwise(chips))
+
+    @cached_property
+    def num_chips(self) -> int:
+        """Chips of one replica: up to the highest one in use."""
+        return self.lowered.graph.execution.num_chips
+
+    @cached_property
+    def draws_random_numbers(self) -> bool:
+        """Whether a run draws from the device's random numbers."""
+        return draws_random_numbers(self.traced)
+
+    @cached_property
+    def constant_outputs(self) -> frozenset[int]:
+        """Numbers of the outputs that are compiled in."""
+        return constant_outputs(self.traced)
+
+    @cached_property
+    def arithmetic(self) -> Arithmetic | None:
+        """The machine's arithmetic, or None for that of the host."""
+        if self.request.numerics.is_plain:
+            return None
+        if not self.backend.is_default:
+            raise UsageError(
+                "Stochastic rounding and POPPLE_NUMERICS need the replay backend on "
+                f"the CPU, not {self.backend.name} on {self.backend.device}.",
+                remedy="Switch one of them off.",
+            )
+        return Arithmetic(self.request.numerics)
+
+    @property
+    def replay(self) -> Replay:
+        """What runs the step."""
+        return self._prepared[0]
+
+    @property
+    def outbox(self) -> Outbox | None:
+        """Where the step leaves its outputs for the host before it ends, if it does."""
+        return self._prepared[1]
+
+    @cached_property
+    def _prepared(self) -> tuple[Replay, Outbox | None]:
+        run = self.traced
+        if self.exposed:
+            run = expose(run, list(self.exposed.values()))
+        module, automatic = run.graph_module, self.request.automatic
+        if automatic is not None:
+            module = with_gradient_counts(module, automatic.large)
+        module, outbox = self._send_early(module)
+        constants = _overwritten_constants(run)
+        make_function = function_maker(self.backend.name)
+        replay = build_replay(module, constants, self.arithmetic, make_function)
+        return replay, outbox
+
+    def _send_early(self, module: GraphModule) -> tuple[GraphModule, Outbox | None]:
+        """On a GPU, let the outputs of a call leave while the rest of it goes on.
+
+        Only where a call is one micro-batch: the outputs of several are put together.
+        """
+        is_single = self.request.batch_plan.num_micro_batches == 1 and not self.exposed
+        if self.backend.device != "cuda" or not is_single:
+            return module, None
+        return with_outbox(module, self.traced.num_outputs, self.backend.device)
+
+
+@dataclass(frozen=True)
+class _TorchFrontEnd:
+    """The request as the flow sees it: traced, lowered, made ready."""
+
+    request: StepRequest
+
+    @cached_property
+    def _examples(self) -> tuple[list[Tensor], int]:
+        return _one_micro_batch(self.request)
+
+    def trace(self) -> TracedStep:
+        """The operators of one micro-batch."""
+        return _trace(self.request, self._examples[0])
+
+    def lower(self, traced: TracedStep) -> LoweredStep:
+        """Its Graph."""
+        request = self.request
+        scale = (_LOSS_SCALE,) if request.scales_loss else ()
+        names = [*request.input_names, *scale]
+        return lower_step(LowerRequest(request.name, traced, names))
+
+    def prepare(self, traced: TracedStep, lowered: LoweredStep) -> CompiledStep:
+        """Both, with what it takes to run them."""
+        return CompiledStep(self.request, traced, lowered, self._examples[1])
+
+
+def compile_step(
+    request: StepRequest, progress: Callable[[str], None] = lambda part: None
+) -> CompiledStep:
+    """Trace and lower one micro-batch of the module."""
+    return capture_program(_TorchFrontEnd(request), progress)
+
+
+def _one_micro_batch(request: StepRequest) -> tuple[list[Tensor], int]:
+    """The inputs of the first micro-batch, and its samples."""
+    examples: list[Tensor] = []
+    sizes = [1]
+    for name, tensor in zip(request.input_names, request.inputs, strict=True):
+        size = request.batch_plan.find_micro_batch_size(tuple(tensor.shape))
+        if size is None:
+            raise UsageError(
+                f"{name} has the shape {list(tensor.shape)}, whose first dimension "
+                f"cannot be cut into {request.batch_plan.num_shares} equal parts."
+            )
+        placed = request.backend.place(to_device_type(tensor))
+        examples.append(placed[:size] if placed.dim() else placed)
+        sizes.append(size)
+    return examples, max(sizes)
+
+
+def _trace(request: StepRequest, examples: Sequence[Tensor]) -> TracedStep:
+    module, backend = request.module, request.backend
+    with backend.tracing():
+        return trace_step(
+            TraceRequest(
+                module=module,
+                parameters=_plain(_one_group(request), backend),
+                buffers=_plain(module.named_buffers(), backend),
+                inputs=examples,
+                forward=request.forward,
+                trainable=request.trainable,
+                scales_loss=request.scales_loss,
+                constants=_known_numbers(module),
+                has_strided_groups=request.has_strided_groups,
+            )
+        )
+
+
+def _one_group(request: StepRequest) -> Iterator[tuple[str, Tensor]]:
+    """Parameters as one replica sees them."""
+    for name, parameter in request.module.named_parameters():
+        yield name, parameter[0] if name in request.grouped else parameter
+
+
+def _plain(named: Iterable[tuple[str, Tensor]], backend: Backend) -> dict[str, Tensor]:
+    """Tensors without a front end's wrapper class, in a type the device has."""
+    return {
+        name: backend.place(to_device_type(tensor.detach())) for name, tensor in named
+    }
+
+
+def _known_numbers(module: nn.Module) -> dict[str, Tensor]:
+    """Integer parameters and buffers are compiled in, so their values are known."""
+    named = (*module.named_parameters(), *module.named_buffers())
+    return {
+        name: tensor.detach().clone()
+        for name, tensor in named
+        if tensor.numel() == 1 and not tensor.is_floating_point()
+    }
+
+
+def _overwritten_constants(traced: TracedStep) -> list[Node]:
+    """What forward writes to though it is compiled in.
+
+    Constants are tensors that are neither parameter nor buffer nor input, and
+    integer parameters and buffers.
+    """
+    held = len(traced.parameters) + len(traced.buffers)
+    placeholders = traced.graph_module.graph.find_nodes(op="placeholder")
+    inputs = set(placeholders[held:])
+    return [
+        node
+        for node in find_overwritten(traced.graph_module)
+        if node not in inputs and not _is_variable(node)
+    ]
+
+
+def _is_variable(node: Node) -> bool:
+    return node.op == "placeholder" and node.meta["val"].is_floating_point()

@@ -1,0 +1,1 @@
+"""Weight updates: optimisers as data and formulas, gradients, loss scales."""

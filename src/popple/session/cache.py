@@ -1,0 +1,91 @@
+"""The executable cache: what is known about models that were compiled before.
+
+One JSON file per model in the directory the program chose, named by a hash of all
+that the compiled model depends on. It holds the captured graph and, once someone has
+asked for it, the modelled cycles, so that a later run need not model them again.
+Values are traced anew each time: that is quick, and no code is ever read from a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from popple._version import __version__
+from popple.errors import UsageError
+from popple.graph import Graph, render_graph
+from popple.target import Target
+
+if TYPE_CHECKING:
+    from popple.options import ModelOptions
+
+_LOG = logging.getLogger(__name__)
+_COUNT = (int, type(None))
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """What is kept of one compiled model; `cycles` is None until they are modelled."""
+
+    version: str
+    name: str
+    graph: str
+    cycles: int | None = None
+
+
+class ExecutableCache:
+    """The file of one compiled model."""
+
+    def __init__(
+        self, directory: Path, graph: Graph, options: ModelOptions, target: Target
+    ) -> None:
+        text = render_graph(graph)
+        self._fresh = CacheEntry(__version__, graph.name, text)
+        key = "\n".join([__version__, text, repr(options), repr(target)])
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        self.path = directory / f"{digest}.json"
+
+    def open(self) -> CacheEntry:
+        """What is known; from now on there is a file."""
+        found = self._read()
+        if found is not None:
+            _LOG.debug("Found the model in the executable cache: %s", self.path)
+            return found
+        self._write(self._fresh)
+        return self._fresh
+
+    def keep_cycles(self, cycles: int) -> None:
+        """Remember the modelled cycles."""
+        self._write(replace(self._fresh, cycles=cycles))
+
+    def _read(self) -> CacheEntry | None:
+        try:
+            fields = json.loads(self.path.read_text("utf-8"))
+            entry = CacheEntry(**fields)
+        except OSError:  # not there; if it cannot be written either, that is said
+            return None
+        except (ValueError, TypeError):
+            _LOG.warning("%s in the executable cache is damaged.", self.path)
+            return None
+        is_same = replace(entry, cycles=None) == self._fresh
+        return entry if is_same and type(fields.get("cycles")) in _COUNT else None
+
+    def _write(self, entry: CacheEntry) -> None:
+        directory = self.path.parent
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=directory, suffix=".tmp")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(asdict(entry), file)
+            os.replace(name, self.path)
+        except OSError as error:
+            raise UsageError(
+                f"The executable cache {directory} cannot be written: {error}.",
+                remedy="Name a directory that you may write to.",
+            ) from error
