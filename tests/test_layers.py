@@ -51,6 +51,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.lazy": frozenset(),
     "popple.units": frozenset(),
     "popple.report": BASE,
+    # Traces of host programs are SQLite files too, coded as reports are.
+    "popple.trace": BASE | {"popple.report"},
     "popple.graph": BASE,
     "popple.target": BASE,
     "popple.program": BASE,
@@ -87,9 +89,9 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "tensorflow_ipu": EVERYTHING | {"popdist", "pva"},
     # More layers and optimisers for programs of tensorflow_ipu.
     "ipu_tensorflow_addons": BASE | {"tensorflow_ipu"},
-    "libpvti": BASE | {"popple.report"},
+    "libpvti": BASE | {"popple.trace"},
     "popart": frozenset(),
-    "pva": frozenset({"popple.report"}),
+    "pva": frozenset({"popple.report", "popple.trace"}),
 }
 
 TENSORFLOW_HOMES = (

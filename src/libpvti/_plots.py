@@ -19,7 +19,7 @@ class Series:
     def add(self, value: float) -> None:
         """The figure as it is now."""
         if TRACING.is_on and self._graph.enabled:
-            from popple.report.trace import Series as Key
+            from popple.trace import Series as Key
 
             key = Key(self._graph.name, self._graph.unit, self._name)
             TRACING.session.add_sample(key, float(value))
@@ -46,7 +46,7 @@ class HeatmapDouble:
     """
 
     def __init__(self, name: str, edges: Sequence[float], unit: str = "") -> None:
-        from popple.report.trace import Heatmap
+        from popple.trace import Heatmap
 
         self._heatmap = Heatmap(name, unit, tuple(float(edge) for edge in edges))
 
@@ -67,6 +67,6 @@ class HeatmapDouble:
 
 def decodeHeatmapData(data: bytes | Sequence[int]) -> list[int]:
     """The counts behind a `bin_quantities` of the table HEATMAP_DATA."""
-    from popple.report.trace import decode_counts
+    from popple.trace import decode_counts
 
     return list(decode_counts(bytes(data)))

@@ -15,7 +15,7 @@ import time
 from multiprocessing.util import Finalize
 
 from libpvti._options import Options
-from popple.report.trace import (
+from popple.trace import (
     Batch,
     Heatmap,
     Histogram,

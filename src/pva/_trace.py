@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from popple.report.trace import Span, read_trace, spans_of
-from popple.report.trace import Trace as TraceRecord
+from popple.trace import Span, read_trace, spans_of
+from popple.trace import Trace as TraceRecord
 
 __all__ = ["Event", "Process", "Thread", "Trace", "openTrace"]
 

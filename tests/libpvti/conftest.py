@@ -10,7 +10,7 @@ import pytest
 from libpvti import _channels
 from libpvti._options import Options
 from libpvti._tracing import TRACING
-from popple.report.trace import Trace, read_trace
+from popple.trace import Trace, read_trace
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import libpvti
 from libpvti._tracing import TRACING
-from popple.report.trace import Kind, Trace
+from popple.trace import Kind, Trace
 
 Finish = Callable[[], Trace]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import libpvti
-from popple.report.trace import Heatmap, Series, Trace, encode_counts
+from popple.trace import Heatmap, Series, Trace, encode_counts
 
 Finish = Callable[[], Trace]
 

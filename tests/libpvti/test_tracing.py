@@ -17,7 +17,7 @@ from libpvti._options import Options
 from libpvti._session import Session
 from libpvti._tracing import TRACING
 from popple.errors import ReportError
-from popple.report.trace import Kind, Trace, read_trace
+from popple.trace import Kind, Trace, read_trace
 
 Finish = Callable[[], Trace]
 

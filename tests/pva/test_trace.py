@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pva
-from popple.report.trace import Batch, Kind, TracePoint, TraceWriter
+from popple.trace import Batch, Kind, TracePoint, TraceWriter
 
 US = 1000
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from popple.errors import ReportError
-from popple.report.trace import (
+from popple.trace import (
     Batch,
     Heatmap,
     Histogram,

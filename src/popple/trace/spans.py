@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from popple.report.trace.parts import Kind, TracePoint
+from popple.trace.parts import Kind, TracePoint
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any
 
 from popple.errors import ReportError
 from popple.report.tables.rows import insert_rows
-from popple.report.trace import schema
-from popple.report.trace.parts import Batch, Heatmap, Series
+from popple.trace import schema
+from popple.trace.parts import Batch, Heatmap, Series
 
 
 class TraceWriter:

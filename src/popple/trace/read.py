@@ -10,8 +10,8 @@ from typing import Any
 
 from popple.errors import ReportError
 from popple.report.tables.rows import select_rows
-from popple.report.trace import schema
-from popple.report.trace.parts import (
+from popple.trace import schema
+from popple.trace.parts import (
     Batch,
     Heatmap,
     Histogram,

@@ -7,7 +7,7 @@ SQLite layout (`schema`); that one table is there under its name. Nothing here k
 of a framework or of `profile.pop`.
 """
 
-from popple.report.trace.parts import (
+from popple.trace.parts import (
     Batch,
     Heatmap,
     Histogram,
@@ -17,10 +17,10 @@ from popple.report.trace.parts import (
     Trace,
     TracePoint,
 )
-from popple.report.trace.read import read_trace
-from popple.report.trace.schema import decode_counts, encode_counts
-from popple.report.trace.spans import Span, spans_of
-from popple.report.trace.write import TraceWriter
+from popple.trace.read import read_trace
+from popple.trace.schema import decode_counts, encode_counts
+from popple.trace.spans import Span, spans_of
+from popple.trace.write import TraceWriter
 
 __all__ = [
     "Batch",
