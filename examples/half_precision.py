@@ -6,6 +6,8 @@ up or down at random, in proportion to the distance, and is right on average. Gr
 too small for float16 are another matter: scaling the loss saves them.
 """
 
+from itertools import pairwise
+
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
@@ -24,8 +26,7 @@ class Classifier(nn.Module):
 
     def __init__(self, sizes):
         super().__init__()
-        pairs = zip(sizes, sizes[1:], strict=False)
-        self.layers = nn.ModuleList(nn.Linear(first, second) for first, second in pairs)
+        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(sizes))
         self.loss = nn.CrossEntropyLoss()
         for layer in self.layers:
             nn.init.normal_(layer.weight)

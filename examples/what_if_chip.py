@@ -1,8 +1,8 @@
 """Architecture: the same PopTorch program on chips that do not exist.
 
-A chip is a text file: a known one as the base, and what differs. Beside this program lie
-`wide_chip.toml` with twice the tiles of a Bow and `deep_chip.toml` with twice the memory
-on each. Any program can be taken to them, unchanged:
+A chip is a text file: a known one as the base, and what differs. Beside this program
+lie `wide_chip.toml`, a Bow with twice the tiles, and `deep_chip.toml`, one with twice
+the memory on each. Any program can be taken to them, unchanged:
 
     popple run --target examples/wide_chip.toml script.py
 """
