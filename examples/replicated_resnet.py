@@ -16,6 +16,7 @@ from popple.program import Category
 
 MICRO_BATCH = 8
 GLOBAL_BATCH = 64
+NUM_IMAGES = 1024
 CHANNELS = 64
 
 
@@ -67,8 +68,9 @@ def train(options):
     optimizer = poptorch.optim.AdamW(model.parameters(), lr=1e-3)
     training_model = poptorch.trainingModel(model, options, optimizer)
     digits = load_digits()
-    images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
-    dataset = torch.utils.data.TensorDataset(images, torch.tensor(digits.target))
+    images = torch.tensor(digits.images[:NUM_IMAGES], dtype=torch.float32) / 16
+    labels = torch.tensor(digits.target[:NUM_IMAGES])
+    dataset = torch.utils.data.TensorDataset(images.unsqueeze(1), labels)
     loader = poptorch.DataLoader(options, dataset, MICRO_BATCH)
     losses = [float(training_model(*batch).mean()) for batch in loader]
     training_model.detachFromDevice()
