@@ -21,11 +21,12 @@ EPOCHS = 3
 
 
 class Transformer(nn.Module):
-    """Four encoder layers; each begins a block on an IPU of its own."""
+    """Four encoder layers, each on an IPU of its own."""
 
     def __init__(self):
         super().__init__()
-        self.embed = nn.Linear(8, WIDTH)
+        # A block reaches from where it begins to where the next one begins.
+        self.embed = poptorch.BeginBlock(nn.Linear(8, WIDTH), ipu_id=0)
         self.position = nn.Parameter(0.1 * torch.randn(8, WIDTH))
         layers = [
             nn.TransformerEncoderLayer(
@@ -33,10 +34,9 @@ class Transformer(nn.Module):
             )
             for _ in range(NUM_IPUS)
         ]
-        # What runs before the first block belongs to it, what runs after the last too.
-        self.layers = nn.Sequential(
-            *(poptorch.BeginBlock(layer, ipu_id=i) for i, layer in enumerate(layers))
-        )
+        for ipu in range(1, NUM_IPUS):
+            poptorch.BeginBlock(layers[ipu], ipu_id=ipu)
+        self.layers = nn.Sequential(*layers)
         self.head = nn.Linear(WIDTH, 10)
         self.loss = nn.CrossEntropyLoss()
 

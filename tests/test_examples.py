@@ -38,8 +38,9 @@ def find_difference(expected: str, printed: str) -> str | None:
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
 def test_example_prints_its_out_file(script: Path, tmp_path: Path) -> None:
-    # Threads that wait for each other on a busy computer take minutes for seconds.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # Threads that wait for each other on a busy computer make minutes of seconds. IPUs
+    # are locked in the directory of temporary files: each example has a pod of its own.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         offline.command(script),
         cwd=tmp_path,
