@@ -6,6 +6,7 @@ differ from machine to machine (wall speed, paths); all others are compared exac
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -37,8 +38,15 @@ def find_difference(expected: str, printed: str) -> str | None:
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
 def test_example_prints_its_out_file(script: Path, tmp_path: Path) -> None:
+    # Threads that wait for each other on a busy computer make minutes of seconds. IPUs
+    # are locked in the directory of temporary files: each example has a pod of its own.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        offline.command(script), cwd=tmp_path, capture_output=True, text=True
+        offline.command(script),
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     expected = script.with_suffix(".out").read_text(encoding="utf-8")
@@ -48,6 +56,15 @@ def test_example_prints_its_out_file(script: Path, tmp_path: Path) -> None:
 def test_every_out_file_has_a_script() -> None:
     outs = {path.stem for path in (ROOT / "examples").glob("*.out")}
     assert outs <= {path.stem for path in EXAMPLES}
+
+
+@pytest.mark.parametrize("page", ["README.md", "examples/README.md"])
+def test_every_example_is_listed(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^):#]+\.(?:py|toml))\)", text)
+    paths = {(ROOT / page).parent / link for link in links}
+    assert set(EXAMPLES) <= paths
+    assert [path for path in paths if not path.exists()] == []
 
 
 def test_a_tilde_line_is_a_pattern() -> None:
