@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 
-from tables import render_table
-
 from popple.target import Constant, describe, list_chips, list_systems
+from popple.text_table import render_markdown_table
 
 SRC = Path(__file__).parents[1] / "src"
 # Modules whose numbers stand for something of the machine; others bound a search.
@@ -62,7 +61,7 @@ def _render_shared(rows: Iterable[tuple[str, Constant]]) -> str:
         owners.setdefault(key, []).append(owner)
     order = list(dict.fromkeys(name for name, *_ in owners))
     ranked = sorted(owners.items(), key=lambda item: order.index(item[0][0]))
-    return render_table(
+    return render_markdown_table(
         ("constant", "value", "unit", "of", "source"),
         ((*key[:3], ", ".join(names), key[3]) for key, names in ranked),
     )
@@ -82,7 +81,7 @@ def render_mechanisms() -> str:
             key = (f"`{path.relative_to(SRC).as_posix()}`", words)
             numbers.setdefault(key, []).append(f"`{name}` {_number(value)}")
     rows = ((", ".join(these), *key) for key, these in numbers.items())
-    return render_table(("constants", "in", "what they stand for"), rows)
+    return render_markdown_table(("constants", "in", "what they stand for"), rows)
 
 
 def _modules() -> Iterator[Path]:

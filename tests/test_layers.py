@@ -29,7 +29,15 @@ from tests.sources import (
     sources_of_product,
 )
 
-BASE = frozenset({"popple._version", "popple.errors", "popple.units"})
+BASE = frozenset(
+    {
+        "popple._version",
+        "popple.errors",
+        "popple.files",
+        "popple.text_table",
+        "popple.units",
+    }
+)
 DATA = BASE | {"popple.graph", "popple.target", "popple.program"}
 FLOW = DATA | {"popple.place", "popple.plan", "popple.sim", "popple.report"}
 CORE = FLOW | {"popple.options", "popple.pipeline", "popple.record"}
@@ -48,6 +56,8 @@ EVERYTHING = CORE | {
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple._version": frozenset(),
     "popple.errors": frozenset(),
+    "popple.files": frozenset(),
+    "popple.text_table": frozenset(),
     "popple.units": frozenset(),
     "popple.report": BASE,
     "popple.graph": BASE,

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from popple.files import write_atomically
 from popple.graph import Graph, render_graph
 from popple.target import Target
 
@@ -94,10 +93,7 @@ class ExecutableCache:
         directory = self.path.parent
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=directory, suffix=".tmp")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(asdict(entry), file)
-            os.replace(name, self.path)
+            write_atomically(self.path, json.dumps(asdict(entry)))
         except OSError as error:
             raise Error(
                 f"The executable cache {directory} cannot be written: {error}. Give "
