@@ -57,7 +57,7 @@ class Program:
     remedy: str
 
 
-CORE_PACKAGES = ("numpy", "cbor2", "tqdm")
+CORE_PACKAGES = ("numpy", "cbor2", "filelock", "tqdm")
 
 PACKAGES = (
     Package("torch", "PopTorch programs", "torch"),
