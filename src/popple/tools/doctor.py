@@ -63,7 +63,7 @@ PACKAGES = (
     Package("torch", "PopTorch programs", "torch"),
     Package("tensorflow", "TensorFlow programs", "tensorflow"),
     Package("tf_keras", "Keras programs", "tensorflow"),
-    Package("onnx", "PopART programs", "onnx"),
+    Package("onnx", "ONNX files of PopTorch programs", "onnx"),
 )
 
 PROGRAMS = (
