@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 
-from tables import render_table
-
 from popple.target import Constant, describe, list_chips, list_systems
+from popple.text_table import render_markdown_table
+from popple.tools.targets import render_value
 
 SRC = Path(__file__).parents[1] / "src"
 # Modules whose numbers stand for something of the machine; others bound a search.
@@ -58,20 +58,14 @@ def render_systems() -> str:
 def _render_shared(rows: Iterable[tuple[str, Constant]]) -> str:
     owners: dict[tuple[str, str, str, str], list[str]] = {}
     for owner, row in rows:
-        key = (f"`{row.name}`", _number(row.value), row.unit, row.source)
+        key = (f"`{row.name}`", render_value(row.value), row.unit, row.source)
         owners.setdefault(key, []).append(owner)
     order = list(dict.fromkeys(name for name, *_ in owners))
     ranked = sorted(owners.items(), key=lambda item: order.index(item[0][0]))
-    return render_table(
+    return render_markdown_table(
         ("constant", "value", "unit", "of", "source"),
         ((*key[:3], ", ".join(names), key[3]) for key, names in ranked),
     )
-
-
-def _number(value: float | str) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:,.0f}" if value == int(value) else f"{value:,}"
 
 
 def render_mechanisms() -> str:
@@ -80,9 +74,9 @@ def render_mechanisms() -> str:
     for path in _modules():
         for name, value, words in _explained(path.read_text(encoding="utf-8")):
             key = (f"`{path.relative_to(SRC).as_posix()}`", words)
-            numbers.setdefault(key, []).append(f"`{name}` {_number(value)}")
+            numbers.setdefault(key, []).append(f"`{name}` {render_value(value)}")
     rows = ((", ".join(these), *key) for key, these in numbers.items())
-    return render_table(("constants", "in", "what they stand for"), rows)
+    return render_markdown_table(("constants", "in", "what they stand for"), rows)
 
 
 def _modules() -> Iterator[Path]:

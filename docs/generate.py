@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import constants
-from tables import render_table
 
 import poptorch
+from popple.files import write_atomically
+from popple.text_table import render_markdown_table
 from poptorch._translate import TRANSLATED, WITHOUT_EFFECT
 
 HERE = Path(__file__).parent
@@ -27,7 +28,9 @@ def render_options() -> str:
     """Every option: whether it does something, and what."""
     rows = [(f"`{name}`", "yes", text) for name, text in TRANSLATED.items()]
     rows += [(f"`{name}`", "no effect", text) for name, text in WITHOUT_EFFECT.items()]
-    return render_table(("option", "supported", "what becomes of it"), sorted(rows))
+    return render_markdown_table(
+        ("option", "supported", "what becomes of it"), sorted(rows)
+    )
 
 
 def render_names() -> str:
@@ -37,7 +40,7 @@ def render_names() -> str:
         value = getattr(poptorch, name)
         if not name.startswith("__"):
             rows.append((f"`{name}`", kind_of(value), summary_of(value)))
-    return render_table(("name", "kind", "what it is"), rows)
+    return render_markdown_table(("name", "kind", "what it is"), rows)
 
 
 def kind_of(value: object) -> str:
@@ -84,7 +87,7 @@ def main() -> str | None:
         stale = [f"docs/{name}.md" for name in PAGES if not is_current(name)]
         return f"Out of date: {', '.join(stale)}" if stale else None
     for name in PAGES:
-        (HERE / f"{name}.md").write_text(render_page(name), encoding="utf-8")
+        write_atomically(HERE / f"{name}.md", render_page(name))
     return None
 
 

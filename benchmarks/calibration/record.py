@@ -7,13 +7,13 @@ than those it holds.
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.calibration.rows import ALL, Key, Summary
+from popple.files import write_atomically
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -49,9 +49,7 @@ def write_record(summaries: Summaries, path: Path) -> None:
             heading = ".".join(f'"{word}"' for word in (name, *key))
             lines += ["", f"[{heading}]", f"num_rows = {summary.num_rows}"]
             lines += [f"{name} = {size}" for name, size in _sizes(summary).items()]
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    write_atomically(path, "\n".join(lines) + "\n")
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
+from popple.files import replace_file
+from popple.text_table import LEFT, RIGHT, Column, align_rows
+
 ALL = "all"
 FITS = "fits"
 """Quantity of rows that say whether a program fits: 1 for yes, 0 for no."""
@@ -135,43 +138,48 @@ def _summary(sizes: Sequence[float]) -> Summary:
 
 
 def render_table(results: Iterable[Result]) -> Iterator[str]:
-    """A line for each figure: name, published, modelled, error."""
-    yield f"{'name':54} {'chip':6} {'quantity':16} published  modelled    error"
-    for result in results:
-        row = result.row
-        head = f"{row.name[:54]:54} {row.chip:6} {row.quantity:16}"
-        if result.modelled is None:
-            yield f"{head} not expressed: {result.reason}"
-            continue
-        figures = f"{_figure(row.published)} {_figure(result.modelled)}"
-        yield f"{head} {figures} {_error_text(result)}"
+    """A line for each figure: name, published, modelled, error, or why it has none."""
+    heading = ("name", "chip", "quantity", "published", "modelled", "error", "")
+    columns = (Column(most=54), LEFT, LEFT, RIGHT, RIGHT, RIGHT, LEFT)
+    yield from align_rows([heading, *map(_cells, results)], columns)
+
+
+def _cells(result: Result) -> tuple[str, ...]:
+    row = result.row
+    head = (row.name, row.chip, row.quantity, _figure(row.published))
+    if result.modelled is None:
+        return (*head, "", "", f"not expressed: {result.reason}")
+    return (*head, _figure(result.modelled), _error_text(result), "")
 
 
 def _figure(value: float) -> str:
-    return f"{value:9.0f}" if abs(value) >= 1000 else f"{value:9.4g}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _error_text(result: Result) -> str:
     if result.row.quantity == FITS:
-        return "   wrong" if result.error else "   right"
-    return f"{result.error:+8.1%}"
+        return "wrong" if result.error else "right"
+    return f"{result.error:+.1%}"
 
 
 def render_summaries(summaries: Mapping[Key, Summary]) -> Iterator[str]:
     """A line for each quantity, chip and group."""
-    for (quantity, chip, group), summary in summaries.items():
-        if quantity == FITS:
-            right = 1 - summary.mean
-            yield f"{quantity:16} {chip:6} {group:24} {right:6.1%} right of " + str(
-                summary.num_rows
-            )
-        else:
-            yield f"{quantity:16} {chip:6} {group:24} {summary}"
+    rows = ((*key, _summary_text(key[0], each)) for key, each in summaries.items())
+    yield from align_rows(rows, (LEFT, LEFT, LEFT, LEFT))
+
+
+def _summary_text(quantity: str, summary: Summary) -> str:
+    if quantity != FITS:
+        return str(summary)
+    return f"{1 - summary.mean:6.1%} right of {summary.num_rows}"
 
 
 def write_csv(results: Iterable[Result], path: Path) -> None:
     """All results as a table."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with (
+        replace_file(path) as draft,
+        draft.open("w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow(_COLUMNS)
         for each in results:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
+import threading
 from datetime import datetime
 from pathlib import Path
 
@@ -134,24 +136,54 @@ def test_holders_say_who_and_since_when(pod: Pod) -> None:
     assert datetime.fromisoformat(holder.since).utcoffset() is not None
 
 
-def test_a_lock_file_is_json_for_other_tools(pod: Pod, tmp_path: Path) -> None:
+def test_a_record_is_json_for_other_tools(pod: Pod, tmp_path: Path) -> None:
     with pod.acquire(id=0):
-        record = json.loads((tmp_path / "locks" / "chip-0.lock").read_text("utf-8"))
+        record = json.loads((tmp_path / "locks" / "chip-0.json").read_text("utf-8"))
     assert set(record) == {"pid", "command", "user", "since"}
 
 
-def test_a_longer_record_of_an_earlier_holder_is_gone(pod: Pod, tmp_path: Path) -> None:
+def test_the_record_of_an_earlier_holder_is_replaced(pod: Pod, tmp_path: Path) -> None:
     pod.holders()
-    (tmp_path / "locks" / "chip-0.lock").write_text("x" * 10_000, "utf-8")
+    (tmp_path / "locks" / "chip-0.json").write_text("x" * 10_000, "utf-8")
     with pod.acquire(id=0):
         assert held_chips(pod) == [0]
 
 
-def test_a_held_lock_without_a_name_in_it(pod: Pod, tmp_path: Path) -> None:
+def test_a_held_chip_without_a_name_in_its_record(pod: Pod, tmp_path: Path) -> None:
     with pod.acquire(id=0):
-        (tmp_path / "locks" / "chip-0.lock").write_text("[]", "utf-8")
+        (tmp_path / "locks" / "chip-0.json").write_text("[]", "utf-8")
         with pytest.raises(DeviceError, match="does not say by whom"):
             pod.holders()
+
+
+def test_a_lock_file_that_is_a_link_is_refused(pod: Pod, tmp_path: Path) -> None:
+    pod.holders()
+    file, lock = tmp_path / "precious", tmp_path / "locks" / "chip-0.lock"
+    file.write_text("mine", "utf-8")
+    lock.unlink()
+    lock.symlink_to(file)
+    with pytest.raises(DeviceError, match="cannot be locked here"):
+        pod.acquire(id=0)
+    assert file.read_text("utf-8") == "mine"
+
+
+def test_a_lease_released_by_another_thread(pod: Pod) -> None:
+    lease = pod.acquire(id=0)
+    thread = threading.Thread(target=lease.release)
+    thread.start()
+    thread.join()
+    assert held_chips(pod) == []
+
+
+def test_a_file_system_without_locks_is_refused(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(DeviceError, match="cannot be locked here"):
+        pod.acquire(id=0)
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
@@ -175,5 +207,15 @@ def test_the_directory_of_another_user_is_refused(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(os, "getuid", lambda: 4_294_967_000)
     (tmp_path / "popple-4294967000").mkdir()
+    with pytest.raises(DeviceError, match="belongs to another user"):
+        get_default_directory("pod16")
+
+
+def test_a_link_that_another_user_made_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "getuid", lambda: 4_294_967_000)
+    (tmp_path / "popple-4294967000").symlink_to(tmp_path / "absent")
     with pytest.raises(DeviceError, match="belongs to another user"):
         get_default_directory("pod16")

@@ -5,7 +5,6 @@ The processes talk over pipes: a line from the other one says how far it is.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,14 +12,11 @@ from pathlib import Path
 
 import pytest
 
-import popple.target
 from popple.device import Pod
 from popple.errors import DeviceError
 from popple.target import load_system
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills with signals")
-
-SOURCES = Path(popple.target.__file__).parents[2]
 
 HOLD = """
 import os, sys
@@ -56,6 +52,28 @@ print("held", flush=True)
 sys.stdin.read()
 """
 
+# Killed inside the guard, where everybody else waits for it.
+GUARD = """
+pod = Pod(load_system("bow-pod4"), Path(sys.argv[1]))
+with pod._registry.guard():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+RACE = """
+import sys
+from pathlib import Path
+from popple.device import Pod
+from popple.target import load_system
+
+pod = Pod(load_system("bow-pod4"), Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+lease = pod.acquire()
+print(lease.device.id, flush=True)
+sys.stdin.readline()
+"""
+
 Starter = Callable[[str], "subprocess.Popen[str]"]
 
 
@@ -67,7 +85,6 @@ def start(tmp_path: Path) -> Iterator[Starter]:
     def start_holder(body: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-c", HOLD.format(body=body), str(tmp_path)],
-            env={**os.environ, "PYTHONPATH": str(SOURCES)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -131,3 +148,37 @@ def test_a_killed_process_lets_go_though_its_child_lives(
 def test_a_child_cannot_release_its_parents_lease(start: Starter, pod: Pod) -> None:
     holder = start(FORK_AND_EXIT)
     assert [h.pid for h in pod.holders()] == [holder.pid, holder.pid]
+
+
+def test_a_process_killed_inside_the_guard_lets_go(start: Starter, pod: Pod) -> None:
+    holder = start(GUARD)
+    holder.kill()
+    holder.wait()
+    assert pod.holders() == ()
+
+
+def read_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def send_line(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def test_processes_that_race_hold_different_chips(pod: Pod, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", RACE, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    racers = [subprocess.Popen(command, **pipes) for _ in range(4)]
+    try:
+        assert [read_line(racer) for racer in racers] == ["ready"] * 4
+        for racer in racers:
+            send_line(racer)
+        assert sorted(map(read_line, racers)) == ["0", "1", "2", "3"]
+        assert {h.pid for h in pod.holders()} == {racer.pid for racer in racers}
+    finally:
+        for racer in racers:
+            racer.kill()
+            racer.communicate()

@@ -39,6 +39,15 @@ def test_zero_is_a_value() -> None:
         ("[clock_hz]\nvalue = 1", "f.toml:1"),
         ("clock_hz.value = 1", "f.toml:1"),
         ("num_tiles = 1", "f.toml"),
+        ("source = 'clock_hz = 1'\nclock_hz = 1", "f.toml:2"),
+        ('source = """\nclock_hz = 1\n"""\n\n\nclock_hz = 1', "f.toml:6"),
+        ("aliases = [\n  'a',\n]\nclock_hz = [\n  1,\n]", "f.toml:4"),
+        ("other = { clock_hz = 1 }\nclock_hz = 1", "f.toml:2"),
+        ("[other]\nclock_hz = 1\n[clock_hz]", "f.toml:3"),
+        ("[clock_hz.value]\n[other]", "f.toml:1"),
+        ("num_tiles = 1\r\n\r\nclock_hz = 1\r\n", "f.toml:3"),
+        ("num_tiles = 1 # one\u2028\nclock_hz = 1", "f.toml:2"),
+        ('"clock_\\u0068z" = 1', "f.toml:1"),
     ],
 )
 def test_locate(text: str, place: str) -> None:
@@ -50,3 +59,16 @@ def test_locate_inside_a_section() -> None:
     document = parse_document(text, "f.toml")
     assert document.locate("name") == "f.toml:1"
     assert document.open_section("chip").locate("name") == "f.toml:3"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("chip = { name = 1, clock_hz = 1 }", "f.toml:1"),
+        ("chip.name = 1\nchip.clock_hz = 1", "f.toml:2"),
+        ("clock_hz = 1\n[chip]\nname = 1", "f.toml"),
+    ],
+)
+def test_locate_inside_a_section_of_any_form(text: str, place: str) -> None:
+    section = parse_document(text, "f.toml").open_section("chip")
+    assert section.locate("clock_hz") == place

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
-from tensorflow.python.ipu import _seed, dataset_extractor, utils
+from tensorflow.python.ipu import _arrays, _seed, dataset_extractor, utils
 
 v1 = tf.compat.v1
 
@@ -38,6 +38,16 @@ def test_a_data_set_that_is_too_short(tmp_path: Path) -> None:
     with pytest.raises(tf.errors.OpError, match="only 2 elements, not 3"):
         utils.export_dataset_to_file(pairs(2), str(tmp_path / "data"), 3)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_elements_that_begin_anew(tmp_path: Path) -> None:
+    writer = _arrays.ElementWriter(str(tmp_path / "data.bin"), "feed", 1, False)
+    writer.write(0, 1.0)
+    writer.write(1, 2.0)
+    writer.finish(writer.write(0, 3.0))
+    with np.load(tmp_path / "data.bin") as found:
+        assert dict(found) == {"feed.0/0": 3.0}
+    assert [p.name for p in tmp_path.iterdir()] == ["data.bin"]
 
 
 def test_what_is_not_a_data_set(tmp_path: Path) -> None:

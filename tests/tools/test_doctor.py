@@ -13,8 +13,9 @@ from poptorch import _device
 
 
 @pytest.fixture
-def only(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """All distributions at version 1.0 and no programs, whatever is installed here."""
+def only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """All distributions at version 1.0, no programs, devices that nobody else uses."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(doctor, "find_version", lambda name: "1.0")
     monkeypatch.setattr(doctor, "find_program", lambda names: None)
     return monkeypatch

@@ -1,18 +1,17 @@
 """A device in use by this process.
 
-In: a device and the locked files of its chips. Out: a `Lease`, which gives them back
-when it is released, when its `with` block ends, or when the process ends.
+In: a device and the locks of its chips. Out: a `Lease`, which gives them back when it
+is released, when its `with` block ends, or when the process ends.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import weakref
+from collections.abc import Sequence
 from types import TracebackType
 
+from filelock import BaseFileLock
+
 from popple.device.devices import Device
-from popple.device.locks import unlock
 from popple.errors import DeviceError
 
 
@@ -23,16 +22,15 @@ class Lease:
     and ends with that process even if a child lives on.
     """
 
-    def __init__(self, device: Device, descriptors: tuple[int, ...]) -> None:
+    def __init__(self, device: Device, locks: Sequence[BaseFileLock]) -> None:
         self.device = device
-        self._give_back = weakref.finalize(self, _give_back, descriptors, os.getpid())
-        if sys.platform != "win32":
-            os.register_at_fork(after_in_child=self._give_back)
+        # A lock that nobody refers to any more is released, so a forgotten lease is.
+        self._locks = tuple(locks)
 
     @property
     def is_held(self) -> bool:
-        """Whether the device is still ours."""
-        return self._give_back.alive
+        """Whether the device is still ours; in a forked process it is not."""
+        return all(lock.is_locked for lock in self._locks)
 
     def release(self) -> None:
         """Let others use the device."""
@@ -41,7 +39,8 @@ class Lease:
                 f"The lease of device {self.device.id} was already released.",
                 remedy="Release it once, or use it in a 'with' block only.",
             )
-        self._give_back()
+        for lock in self._locks:
+            lock.release()
 
     def __enter__(self) -> Lease:
         return self
@@ -54,11 +53,3 @@ class Lease:
     ) -> None:
         if self.is_held:
             self.release()
-
-
-def _give_back(descriptors: tuple[int, ...], owner_pid: int) -> None:
-    """Unlock and close; in a forked child only close, or the owner would lose it."""
-    for descriptor in descriptors:
-        if os.getpid() == owner_pid:
-            unlock(descriptor)
-        os.close(descriptor)

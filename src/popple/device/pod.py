@@ -57,9 +57,9 @@ class Pod:
         candidates = self._choose(num_chips, id)
         with self._registry.guard():
             for device in candidates:
-                descriptors = self._registry.try_take(device.chip_ids)
-                if descriptors is not None:
-                    return Lease(device, descriptors)
+                locks = self._registry.try_take(device.chip_ids)
+                if locks is not None:
+                    return Lease(device, locks)
             raise self._make_busy_error(candidates)
 
     def holders(self) -> tuple[Holder, ...]:

@@ -13,11 +13,13 @@ from popple.report.query import (
     summary_groups,
 )
 from popple.report.read import Report
+from popple.text_table import LEFT, Column, align_rows
 from popple.units import render_bytes, render_count, render_percent
 
 _WIDTH = 100
-_NAME_WIDTH = 44
-_KIND_WIDTH = 16
+_INDENT = "  "
+_NAME, _KIND = Column(least=44, most=44), Column(least=16, most=16)
+_BYTES, _CYCLES, _PERCENT = Column(True, 10), Column(True, 13), Column(True, 7)
 _NUM_CATEGORIES = 8
 
 
@@ -34,9 +36,7 @@ def render_summary(report: Report) -> str:
 
 
 def _aligned(rows: Iterable[tuple[str, str]]) -> list[str]:
-    pairs = list(rows)
-    width = max(len(label) for label, _ in pairs)
-    return [_cut(f"  {label:<{width}}  {text}") for label, text in pairs]
+    return [_cut(line) for line in align_rows(rows, (LEFT, LEFT), _INDENT)]
 
 
 def _category_lines(report: Report) -> list[str]:
@@ -48,20 +48,20 @@ def _category_lines(report: Report) -> list[str]:
     if rest:
         shown.append((f"{len(rest)} others", sum(size for _, size in rest)))
     everything = sum(sums.values())
-    width = max(len(name) for name, _ in shown)
-    return ["Memory by category"] + [
-        f"  {name:<{width}}  {render_bytes(size):>10}  "
-        f"{render_percent(size / everything):>7}"
+    rows = (
+        (name, render_bytes(size), render_percent(size / everything))
         for name, size in shown
-    ]
+    )
+    columns = (LEFT, _BYTES, _PERCENT)
+    return ["Memory by category", *align_rows(rows, columns, _INDENT)]
 
 
 def _operation_lines(report: Report, costliest: Sequence[Operation]) -> list[str]:
     if not costliest:
         return []
-    heading = _operation_line("operation", "kind", "cycles", "of run", "bound by")
-    return ["Costliest operations", heading] + [
-        _operation_line(
+    heading = ("operation", "kind", "cycles", "of run", "bound by")
+    rows = (
+        (
             each.name,
             each.kind,
             render_count(each.cycles),
@@ -69,16 +69,10 @@ def _operation_lines(report: Report, costliest: Sequence[Operation]) -> list[str
             each.bound_by,
         )
         for each in costliest
-    ]
-
-
-def _operation_line(name: str, kind: str, cycles: str, share: str, bound: str) -> str:
-    name, kind = _shorten(name, _NAME_WIDTH), _shorten(kind, _KIND_WIDTH)
-    line = (
-        f"  {name:<{_NAME_WIDTH}}  {kind:<{_KIND_WIDTH}}  {cycles:>13}  {share:>7}"
-        f"  {bound}"
     )
-    return _cut(line).rstrip()
+    columns = (_NAME, _KIND, _CYCLES, _PERCENT, LEFT)
+    lines = align_rows([heading, *rows], columns, _INDENT)
+    return ["Costliest operations", *map(_cut, lines)]
 
 
 def _note_lines(notes: Sequence[str]) -> list[str]:
@@ -89,11 +83,6 @@ def _note_lines(notes: Sequence[str]) -> list[str]:
         for note in notes
     ]
     return ["Notes", *wrapped]
-
-
-def _shorten(text: str, width: int) -> str:
-    """Names differ at their ends, so the beginning is what goes."""
-    return text if len(text) <= width else "..." + text[3 - width :]
 
 
 def _cut(line: str) -> str:

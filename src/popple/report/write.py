@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import uuid
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from popple.errors import ReportError
+from popple.files import replace_file, write_atomically
 from popple.report.contents import ReportContents
 from popple.report.schema import REPORT_FILE, create_tables
 from popple.report.sidecars import (
@@ -40,11 +40,9 @@ def write_report(contents: ReportContents, directory: str | os.PathLike[str]) ->
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _replacing(folder / DEBUG_FILE) as path:
-            path.write_bytes(encode_debug(contents.debug_contexts))
-        with _replacing(folder / FRAMEWORK_FILE) as path:
-            path.write_text(encode_framework(contents.framework), encoding="utf-8")
-        with _replacing(folder / REPORT_FILE) as path:
+        write_atomically(folder / DEBUG_FILE, encode_debug(contents.debug_contexts))
+        write_atomically(folder / FRAMEWORK_FILE, encode_framework(contents.framework))
+        with replace_file(folder / REPORT_FILE) as path:
             _write_database(contents, path)
     except (OSError, sqlite3.Error) as error:
         raise ReportError(
@@ -53,19 +51,6 @@ def write_report(contents: ReportContents, directory: str | os.PathLike[str]) ->
             remedy="Choose a directory you may write to, on a disk with room.",
         ) from error
     return folder / REPORT_FILE
-
-
-@contextmanager
-def _replacing(path: Path) -> Generator[Path, None, None]:
-    """A new file beside `path` that takes its place once it is complete."""
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        yield draft
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _write_database(contents: ReportContents, path: Path) -> None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
-import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from popple._version import __version__
 from popple.errors import UsageError
+from popple.files import write_atomically
 from popple.graph import Graph, render_graph
 from popple.target import Target
 
@@ -80,10 +79,7 @@ class ExecutableCache:
         directory = self.path.parent
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=directory, suffix=".tmp")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(asdict(entry), file)
-            os.replace(name, self.path)
+            write_atomically(self.path, json.dumps(asdict(entry)))
         except OSError as error:
             raise UsageError(
                 f"The executable cache {directory} cannot be written: {error}.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -41,10 +41,10 @@ class Document:
     section: str = ""
 
     def locate(self, key: str) -> str:
-        """`file:line` of a key, or the file alone where the key cannot be found."""
-        start = _find_line(self.text, self.section, 0) if self.section else 0
-        line = _find_line(self.text, key, start or 0)
-        return self.path if line is None else f"{self.path}:{line + 1}"
+        """`file:line` of a key, or the file alone if it does not have the key."""
+        keys = (self.section, key) if self.section else (key,)
+        line = _find_line(self.text, keys)
+        return self.path if line is None else f"{self.path}:{line}"
 
     def open_section(self, key: str) -> Document:
         """The table under `key` as a document of its own."""
@@ -154,18 +154,37 @@ def _verify_entry(document: Document, key: str, spec: Spec, entry: Table) -> Non
         raise document.refuse(key, f"{key} {fault}.")
 
 
-def _find_line(text: str, key: str, start: int) -> int | None:
-    """Index of the line, from `start` on, that sets `key` or opens its table."""
-    name = rf'(?<![\w-])"?{re.escape(key)}"?\s*'
-    pattern = re.compile(rf"{name}[=.]|^\s*\[.*{name}\]")
-    for index, line in enumerate(text.splitlines()):
-        is_comment = line.lstrip().startswith("#")
-        if index >= start and not is_comment and pattern.search(line):
-            return index
+def _find_line(text: str, keys: Sequence[str]) -> int | None:
+    """The line, from 1, of the statement that sets a key or opens its table.
+
+    TOML readers do not say where a key stands, so the beginning of the file is read
+    line by line until the key is in it. That is slow, and done for errors only.
+    """
+    num_read = 0
+    # TOML ends lines with "\n" alone or after "\r"; `splitlines` knows other ends too.
+    lines = text.split("\n")
+    for num_lines in range(1, len(lines) + 1):
+        try:
+            table = _parse_toml("\n".join(lines[:num_lines]) + "\n")
+        except ValueError:  # a statement of several lines is not complete yet
+            continue
+        if _has_key(table, keys):
+            return num_read + 1
+        num_read = num_lines
     return None
+
+
+def _has_key(table: Table, keys: Sequence[str]) -> bool:
+    inner: Table | None = table
+    for key in keys:
+        if inner is None or key not in inner:
+            return False
+        inner = as_table(inner[key])
+    return True
 
 
 def _get_error_line(message: str, text: str) -> int:
     """The line a TOML error speaks of; at the end of the document it names none."""
+    # Before Python 3.14 the error has no attribute for it: its message is all there is.
     found = re.search(r"at line (\d+)", message)
     return int(found[1]) if found else max(1, len(text.splitlines()))

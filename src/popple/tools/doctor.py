@@ -16,10 +16,10 @@ from typing import Literal, TypeAlias
 
 from popple._version import __version__
 from popple.errors import PoppleError
+from popple.text_table import render_table
 from popple.tools.command import Command
 from popple.tools.installed import ask_version, find_program, find_version
 from popple.tools.run import TARGET_VARIABLE
-from popple.tools.table import render_table
 
 OLDEST_PYTHON = (3, 10)
 NEWEST_PYTHON = (3, 13)
@@ -57,13 +57,13 @@ class Program:
     remedy: str
 
 
-CORE_PACKAGES = ("numpy", "cbor2", "tqdm")
+CORE_PACKAGES = ("numpy", "cbor2", "filelock", "tqdm")
 
 PACKAGES = (
     Package("torch", "PopTorch programs", "torch"),
     Package("tensorflow", "TensorFlow programs", "tensorflow"),
     Package("tf_keras", "Keras programs", "tensorflow"),
-    Package("onnx", "PopART programs", "onnx"),
+    Package("onnx", "ONNX files of PopTorch programs", "onnx"),
 )
 
 PROGRAMS = (

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from popple.text_table import render_table
 from popple.tools.command import Command
-from popple.tools.table import render_table
 from popple.units import render_bytes, render_count
 
 if TYPE_CHECKING:

@@ -6,15 +6,14 @@ a reader, or a program that is killed, never sees half of one.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import uuid
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from popple.errors import ReportError
+from popple.files import replace_file
 from popple.report.tables.rows import insert_rows
 from popple.trace import schema
 from popple.trace.parts import Batch, Heatmap, Series
@@ -111,15 +110,14 @@ def _number(known: dict[Any, int], values: Iterable[Any]) -> list[tuple[Any, int
 
 def _create(path: Path, info: Iterable[tuple[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with closing(sqlite3.connect(draft)) as connection, connection:
-            for statement in schema.create_statements():
-                connection.execute(statement)
-            insert_rows(connection, schema.INFO, schema.COLUMNS[schema.INFO], info)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with (
+        replace_file(path) as draft,
+        closing(sqlite3.connect(draft)) as connection,
+        connection,
+    ):
+        for statement in schema.create_statements():
+            connection.execute(statement)
+        insert_rows(connection, schema.INFO, schema.COLUMNS[schema.INFO], info)
 
 
 @contextmanager

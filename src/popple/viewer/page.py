@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from popple.errors import ReportError, UsageError
+from popple.files import write_atomically
 from popple.report import open_report, view_data
 
 # The element of the page that holds the data, as the build leaves it: empty.
@@ -80,15 +80,11 @@ def write_html(report_path: str | Path, html_path: str | Path) -> None:
 
 def write_page(data: Mapping[str, Any], html_path: Path) -> None:
     """Write `render_page(data)`; the file is complete or not there at all."""
-    partial = html_path.with_name(f".{html_path.name}.{os.getpid()}.part")
     try:
-        partial.write_text(render_page(data), encoding="utf-8", newline="\n")
-        os.replace(partial, html_path)
+        write_atomically(html_path, render_page(data))
     except OSError as error:
         raise UsageError(
             f"cannot be written: {error.strerror}.",
             where=str(html_path),
             remedy="Name a file in an existing folder you may write to.",
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)

@@ -14,9 +14,7 @@ code of the module's classes, so `load` is for files one trusts.
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import tempfile
 import zipfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +22,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from popple.files import replace_file
 
 from .._arguments.args import BoundArgs
 from .._errors import Error
@@ -69,17 +69,7 @@ class SavedModel:
     def write(self, path: Path) -> None:
         """Write the file; it is whole or not there."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                self._write_parts(file)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
-
-    def _write_parts(self, file: Any) -> None:
-        with zipfile.ZipFile(file, "w") as archive:
+        with replace_file(path) as draft, zipfile.ZipFile(draft, "w") as archive:
             archive.writestr(_DESCRIPTION, json.dumps(asdict(self.description)))
             if self.arguments is not None:
                 _write_part(archive, _ARGUMENTS, dict(vars(self.arguments)))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.platform import tf_logging as logging
+
+from popple.files import replace_file
 
 from ._errors import error
 
@@ -26,7 +27,7 @@ def as_text(name: str | bytes) -> str:
 
 def write(path: str, arrays: Mapping[str, Any], print_stats: bool) -> None:
     """Write all arrays; the file appears when it is complete."""
-    with _replacing(path) as archive:
+    with replace_file(path) as draft, zipfile.ZipFile(draft, "w") as archive:
         for name, array in arrays.items():
             _add(archive, name, array)
     if print_stats:
@@ -82,54 +83,40 @@ class ElementWriter:
         self._num_elements = num_elements
         self._print_stats = print_stats
         self._archive: zipfile.ZipFile | None = None
+        self._open = ExitStack()  # closes the archive, then lets the file appear
 
     def write(self, index: Any, *components: Any) -> Any:
         """Add an element; returns the number of elements so far."""
         if index == 0 or self._archive is None:
-            self._close()
-            self._archive = zipfile.ZipFile(self._temporary, "w")
+            self._abandon()
+            draft = self._open.enter_context(replace_file(self._path))
+            self._archive = self._open.enter_context(zipfile.ZipFile(draft, "w"))
         for number, component in enumerate(components):
             _add(self._archive, f"{self._feed_name}.{number}/{index}", component)
         return np.int64(index + 1)
 
     def finish(self, count: Any) -> Any:
         """Let the file appear, if all elements were there."""
-        self._close()
-        if count < self._num_elements:
-            self._temporary.unlink(missing_ok=True)
-            raise error(
-                tf.errors.OutOfRangeError,
-                f"The data set has only {count} elements, not {self._num_elements}.",
-            )
-        os.replace(self._temporary, self._path)
+        self._archive = None
+        with self._open:
+            if count < self._num_elements:
+                raise error(
+                    tf.errors.OutOfRangeError,
+                    f"The data set has only {count} elements, not "
+                    f"{self._num_elements}.",
+                )
         if self._print_stats:
             logging.info(f"Wrote {count} elements to {self._path}")
         return np.int64(count)
 
-    def _close(self) -> None:
-        if self._archive is not None:
-            self._archive.close()
-        self._archive = None
-
-    @property
-    def _temporary(self) -> Path:
-        return _temporary_of(self._path)
+    def _abandon(self) -> None:
+        """Remove what an earlier run wrote and did not finish."""
+        with suppress(_Unfinished), self._open:
+            raise _Unfinished
 
 
-@contextmanager
-def _replacing(path: str) -> Iterator[zipfile.ZipFile]:
-    """An archive that takes the place of `path` if nothing goes wrong."""
-    temporary = _temporary_of(path)
-    try:
-        with zipfile.ZipFile(temporary, "w") as archive:
-            yield archive
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _temporary_of(path: str) -> Path:
-    return Path(f"{path}.{os.getpid()}.part")
+class _Unfinished(Exception):
+    """Elements begin anew before the earlier ones were finished."""
 
 
 def _add(archive: zipfile.ZipFile, name: str, array: Any) -> None:

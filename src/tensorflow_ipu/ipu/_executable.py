@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -27,6 +25,7 @@ import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.driver import poplar_executable_pb2
 
 from popple.errors import UsageError
+from popple.files import replace_file
 
 _FORMAT = "popple executable"
 _VERSION = 1
@@ -95,13 +94,8 @@ class Executable:
             raise FileNotFoundError(
                 f"Failed to open file for writing: {place.parent} does not exist."
             )
-        handle, aside = tempfile.mkstemp(dir=place.parent, prefix=place.name)
-        try:
-            with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-                self._fill(archive)
-            os.replace(aside, place)
-        finally:
-            Path(aside).unlink(missing_ok=True)
+        with replace_file(place) as draft, zipfile.ZipFile(draft, "w") as archive:
+            self._fill(archive)
 
     def _fill(self, archive: zipfile.ZipFile) -> None:
         header = {

@@ -8,6 +8,7 @@ memory they may take. Out: a `Share` of the tiles for each.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -103,11 +104,6 @@ def _fewest(rival: Rival, chip: Chip, most: int, reference: Reference) -> int:
 
 def _bisect(most: int, suffices: Callable[[int], bool]) -> int:
     """The least number of grains that suffices, if more always do; `most` does."""
-    low, high = 1, -(-most // _GRAIN_TILES)
-    while low < high:
-        middle = (low + high) // 2
-        if suffices(min(most, middle * _GRAIN_TILES)):
-            high = middle
-        else:
-            low = middle + 1
-    return min(most, high * _GRAIN_TILES)
+    # The last grain, with which it is `most`, need not be tried.
+    tried = range(_GRAIN_TILES, most, _GRAIN_TILES)
+    return min(most, (bisect_left(tried, True, key=suffices) + 1) * _GRAIN_TILES)

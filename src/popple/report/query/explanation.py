@@ -8,6 +8,7 @@ from typing import Any
 
 from popple.report.parts.extras import Operation
 from popple.report.query.plan_record import NO_PLAN, PlanRecord, RunnerUp
+from popple.text_table import LEFT, Column, align_rows
 from popple.units import render_bytes, render_count, render_percent
 
 _BOUNDS = {
@@ -18,7 +19,9 @@ _BOUNDS = {
     "sync": "sync: tiles that wait for each other",
     "memory": "memory: a faster plan needs more of a tile than the options allow",
 }
-_NAME_WIDTH = 44
+_INDENT = "  "
+_NAME = Column(least=44, most=44)
+_CYCLES, _PERCENT, _EXCESS = Column(True, 13), Column(True, 7), Column(True, 9)
 _MAX_PARTS = 10
 
 
@@ -115,10 +118,14 @@ def _cycle_lines(explanation: Explanation) -> Iterator[str]:
     yield f"Cycles: {render_count(cycles)}, {share} of the run"
     if bound := explanation.bound_by:
         yield f"  bound by {_BOUNDS.get(bound, bound)}"
-    for phase, count in explanation.cycles_by_phase.items():
-        if count:
-            part = render_percent(count / cycles)
-            yield f"  {phase:<8}  {render_count(count):>15}  {part:>7}"
+    rows = (
+        (phase, render_count(count), render_percent(count / cycles))
+        for phase, count in explanation.cycles_by_phase.items()
+        if count
+    )
+    # As wide as the longest phase has letters, whichever phases there are.
+    columns = (Column(least=8), Column(True, 15), _PERCENT)
+    yield from align_rows(rows, columns, _INDENT)
 
 
 def _plan_lines(rule: str, plan: PlanRecord) -> Iterator[str]:
@@ -134,19 +141,28 @@ def _step_lines(plan: PlanRecord) -> Iterator[str]:
     if not plan.steps:
         return
     yield "Steps"
-    width = min(_NAME_WIDTH, max(len(step.name) for step in plan.steps))
-    for step in plan.steps:
-        name = _shorten(step.name, width)
-        yield f"  {name:<{width}}  {render_count(step.cycles):>13}  {step.what}"
+    rows = ((step.name, render_count(step.cycles), step.what) for step in plan.steps)
+    columns = (Column(most=_NAME.most), _CYCLES, LEFT)
+    yield from align_rows(rows, columns, _INDENT)
 
 
 def _runner_up_lines(runners_up: tuple[RunnerUp, ...]) -> Iterator[str]:
-    if runners_up:
-        yield "Plans not taken, by estimate"
-    for each in runners_up:
-        slower = each.slower_by
-        more = "" if slower is None else f"  {100 * slower:+7.1f} %"
-        yield f"  {render_count(each.estimated_cycles):>13}{more}  {each.text}"
+    if not runners_up:
+        return
+    yield "Plans not taken, by estimate"
+    rows = [
+        (render_count(each.estimated_cycles), *_excess(each), each.text)
+        for each in runners_up
+    ]
+    # The plan taken has an estimate to compare with, or has none: all rows are alike.
+    between = [_EXCESS for _ in _excess(runners_up[0])]
+    yield from align_rows(rows, (_CYCLES, *between, LEFT), _INDENT)
+
+
+def _excess(runner_up: RunnerUp) -> list[str]:
+    """By how much a plan is above the plan taken: one cell, or none if unknown."""
+    part = runner_up.slower_by
+    return [] if part is None else [f"{100 * part:+.1f} %"]
 
 
 def _memory_lines(explanation: Explanation) -> Iterator[str]:
@@ -167,27 +183,23 @@ def _part_lines(parts: tuple[Explanation, ...]) -> Iterator[str]:
     if not parts:
         return
     shown, num_left = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
-    yield _part_line("operation", "cycles", "of run", "bound by")
-    for part in shown:
-        cycles, share = render_count(part.operation.cycles), render_percent(part.share)
-        yield _part_line(part.name, cycles, share, part.bound_by)
+    heading = ("operation", "cycles", "of run", "bound by")
+    rows = (
+        (
+            part.name,
+            render_count(part.operation.cycles),
+            render_percent(part.share),
+            part.bound_by,
+        )
+        for part in shown
+    )
+    columns = (_NAME, _CYCLES, _PERCENT, LEFT)
+    yield from align_rows([heading, *rows], columns, _INDENT)
     if num_left > 0:
         yield f"  and {render_count(num_left)} more"
 
 
-def _part_line(name: str, cycles: str, share: str, bound: str) -> str:
-    name = _shorten(name, _NAME_WIDTH)
-    return f"  {name:<{_NAME_WIDTH}}  {cycles:>13}  {share:>7}  {bound}".rstrip()
-
-
 def _aligned(facts: Mapping[str, str]) -> Iterator[str]:
     """Labels and texts in two columns; facts without a text are left out."""
-    kept = {label: text for label, text in facts.items() if text}
-    width = max(map(len, kept), default=0)
-    for label, text in kept.items():
-        yield f"  {label:<{width}}  {text}"
-
-
-def _shorten(text: str, width: int) -> str:
-    """Names differ at their ends, so the beginning is what goes."""
-    return text if len(text) <= width else "..." + text[3 - width :]
+    kept = ((label, text) for label, text in facts.items() if text)
+    yield from align_rows(kept, (LEFT, LEFT), _INDENT)
