@@ -261,7 +261,7 @@ def session_options(
     )
 
 
-def numerics(options: Options, settings: Settings) -> Numerics:
+def numerics(options: Options, settings: Settings) -> Numerics | None:
     """Which of the machine's float16 arithmetic a model computes with.
 
     Stochastic rounding is an option of the program. Partial sums in float16, which
@@ -271,6 +271,8 @@ def numerics(options: Options, settings: Settings) -> Numerics:
     names = set(settings.numerics)
     if options._Popart.options.get("enableStochasticRounding"):
         names.add("stochastic-rounding")
+    if not names:
+        return None
     try:
         return choose_numerics(names, options._values.get("random_seed") or 0)
     except UsageError as error:

@@ -4,9 +4,7 @@ In: a `System`. Out: numbered devices as on the real machine, and leases on them
 no other process can hold at the same time; a killed process lets go of its own.
 """
 
-from popple.device.devices import Device
-from popple.device.lease import Lease
-from popple.device.pod import Pod
+from popple.device.pod import Device, Lease, Pod
 from popple.device.registry import Holder
 
 __all__ = ["Device", "Holder", "Lease", "Pod"]

@@ -1,19 +1,97 @@
-"""The devices of one system, shared by all processes of a user.
+"""A virtual pod: its devices, numbered as on the real machine, and leases on them.
 
-In: a `System`, and what a program asks for. Out: a `Device` by id or size, a `Lease`
-on one that is free, or who holds what.
+In: a `System`. Out: `Device`s with ids, single chips first and then groups of them, and
+`Lease`s that no other process can hold at the same time. A lease ends when it is
+released, when its `with` block ends, or when the process ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
-from popple.device.devices import Device, number_devices
-from popple.device.lease import Lease
+from filelock import BaseFileLock
+
 from popple.device.registry import Holder, Registry, get_default_directory
 from popple.errors import DeviceBusyError, DeviceError
 from popple.target import System
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a program attaches to: a chip or a group of chips under one id."""
+
+    id: int
+    chip_ids: tuple[int, ...]
+
+    @property
+    def num_chips(self) -> int:
+        """Chips in the group."""
+        return len(self.chip_ids)
+
+
+def number_devices(system: System) -> tuple[Device, ...]:
+    """All devices of a system, by id.
+
+    With four chips, 0 to 3 are the chips, 4 and 5 the pairs and 6 is all of them.
+    """
+    order = system.device_order or tuple(range(system.num_chips))
+    singles = [(chip_id,) for chip_id in range(system.num_chips)]
+    groups = [*singles, *_group(order)]
+    return tuple(Device(i, chip_ids) for i, chip_ids in enumerate(groups))
+
+
+def _group(order: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Whole runs of 2, 4, 8, ... chips, and last all chips together."""
+    size = 2
+    while size < len(order):
+        for start in range(0, len(order) - size + 1, size):
+            yield order[start : start + size]
+        size *= 2
+    if len(order) > 1:
+        yield order
+
+
+class Lease:
+    """The sole use of a device, until it is released once.
+
+    A forked process does not share it: the lease stays with the process that took it,
+    and ends with that process even if a child lives on.
+    """
+
+    def __init__(self, device: Device, locks: Sequence[BaseFileLock]) -> None:
+        self.device = device
+        # A lock that nobody refers to any more is released, so a forgotten lease is.
+        self._locks = tuple(locks)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the device is still ours; in a forked process it is not."""
+        return all(lock.is_locked for lock in self._locks)
+
+    def release(self) -> None:
+        """Let others use the device."""
+        if not self.is_held:
+            raise DeviceError(
+                f"The lease of device {self.device.id} was already released.",
+                remedy="Release it once, or use it in a 'with' block only.",
+            )
+        for lock in self._locks:
+            lock.release()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.is_held:
+            self.release()
 
 
 class Pod:

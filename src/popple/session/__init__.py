@@ -17,8 +17,12 @@ from popple.session.batches import (
     Returned,
 )
 from popple.session.cache import ExecutableCache
-from popple.session.cost import CostRequest, ModelledCost
-from popple.session.reports import ProgramReport, find_report
+from popple.session.cost import (
+    CostRequest,
+    ModelledCost,
+    ProgramReport,
+    find_report,
+)
 from popple.session.settings import Settings, engine_options, read_settings
 
 __all__ = [

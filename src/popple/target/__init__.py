@@ -5,10 +5,9 @@ In: a name (`bow-pod16`) or a TOML file that describes a machine, real or not. O
 where its value was found; `describe` lists them.
 """
 
-from popple.target.chip import Chip
 from popple.target.library import describe, list_chips, list_systems, load_system
+from popple.target.machine import Chip, System
 from popple.target.schema import Constant
-from popple.target.system import System
 from popple.target.target import Target, load_target
 
 __all__ = [

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from popple.errors import TargetError
-from popple.target.chip import Chip
 from popple.target.document import Document, read_constants, verify_keys
+from popple.target.machine import Chip, System
 from popple.target.schema import Scalar, Sources, constants_of, specs_of
-from popple.target.system import System
 
 Part = TypeVar("Part", Chip, System)
 

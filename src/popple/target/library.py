@@ -13,10 +13,9 @@ from pathlib import Path
 
 from popple.errors import TargetError, suggest
 from popple.target.assemble import Catalogue, assemble_chip, assemble_system
-from popple.target.chip import Chip
 from popple.target.document import Document, parse_document, read_document
+from popple.target.machine import Chip, System
 from popple.target.schema import Constant, describe_part
-from popple.target.system import System
 
 _PACKAGE = "popple.target"
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from popple.errors import TargetError
-from popple.target.chip import Chip
 from popple.target.library import find_larger_system, load_system
-from popple.target.system import System
+from popple.target.machine import Chip, System
 
 
 @dataclass(frozen=True)

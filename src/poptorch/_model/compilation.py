@@ -6,6 +6,7 @@ arguments --compile_step--> CompiledStep --checks, device, report--> CompiledMod
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -101,7 +102,7 @@ class Compilation:
         """Compile for these arguments."""
         start = time.monotonic()
         self._check(bound)
-        anchors = anchors_of(self.options, self.training)
+        anchors = self._anchors
         with ExitStack() as undo, compile_hooks(), self._progress() as progress:
             step = self._compile_step(bound, anchors, progress)
             self._take_device(step, undo)
@@ -109,7 +110,8 @@ class Compilation:
             rule = self.link.rule_for(step)
             if logger.isEnabledFor(logging.DEBUG):
                 log_placement(step, self.options)
-            export_proto(step, self.options)
+            if path := os.environ.get("POPTORCH_EXPORT_PROTO_FILE"):
+                export_proto(step, self.options, Path(path))
             cost = self._make_cost(step, progress)
             session = self._make_session(step, anchors, rule)
             undo.pop_all()
@@ -125,6 +127,13 @@ class Compilation:
     @property
     def _has_scopes(self) -> bool:
         return self.options._module_namescope_enabled
+
+    @property
+    def _anchors(self) -> tuple[Watched, ...]:
+        """Tensors inside the model that the program wants to see; most want none."""
+        if not self.options.anchored_tensors:
+            return ()
+        return anchors_of(self.options, self.training)
 
     # -- the step
 

@@ -16,8 +16,7 @@ from popple.errors import ArithmeticTrap, UsageError, suggest
 from popple.session import ModelledCost
 
 from .._arguments.args import BoundArgs
-from .._arguments.results import watch_backward
-from .._arguments.structure import rebuild
+from .._arguments.structure import rebuild, watch_backward
 from .._errors import Error, check
 from .._logging import logger
 from .tensor_names import NamedOp, named_ops, tensor_names

@@ -24,16 +24,13 @@ _FILE = "POPTORCH_EXPORT_PROTO_FILE"
 _AS_BINARY = "POPTORCH_EXPORT_PROTO_AS_BINARY"
 
 
-def export_proto(step: CompiledStep, options: Options) -> None:
-    """Write the model where the environment says, if it does."""
-    name = os.environ.get(_FILE)
-    if not name:
-        return
+def export_proto(step: CompiledStep, options: Options, path: Path) -> None:
+    """Write the forward pass of the model to a file, as the environment asked for."""
     is_binary = os.environ.get(_AS_BINARY, "0") not in ("", "0")
-    logger.info("Saving the model's prototype to %s", name)
+    logger.info("Saving the model's prototype to %s", path)
     scopes = options._module_namescope_enabled
     ops = named_ops(step.traced, step.lowered, scopes)
-    _write(step, ops, Path(name), is_text=not is_binary)
+    _write(step, ops, path, is_text=not is_binary)
 
 
 def _write(

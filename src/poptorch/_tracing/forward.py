@@ -25,8 +25,7 @@ from popple.capture.torch import (
 from popple.errors import CaptureError, PlacementError
 
 from .._arguments.args import BoundArgs
-from .._arguments.results import output_tensors
-from .._arguments.structure import flatten_tensors
+from .._arguments.structure import flatten_tensors, output_tensors
 from .._errors import Error
 from .blocks import active_trace
 from .extensions import extended_tracing

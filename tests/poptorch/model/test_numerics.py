@@ -22,7 +22,7 @@ class Sum(nn.Module):
 
 
 def machine_numerics(opts: poptorch.Options) -> Numerics:
-    return translate.numerics(opts, read_settings())
+    return translate.numerics(opts, read_settings()) or Numerics()
 
 
 def run(opts: poptorch.Options) -> Tensor:

@@ -23,8 +23,11 @@ from torch.nn.modules import transformer
 from torch.overrides import TorchFunctionMode
 
 from popple.capture.torch.rules.group_norm import STRIDED_FORMS
-from popple.capture.torch.rules.host_tensors import check_side, note_side
-from popple.capture.torch.rules.refusals import check_supported
+from popple.capture.torch.rules.refusals import (
+    check_side,
+    check_supported,
+    note_side,
+)
 from popple.capture.torch.rules.static_forms import STATIC_FORMS
 from popple.capture.torch.rules.weight_casts import (
     LAYERS,

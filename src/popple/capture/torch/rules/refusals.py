@@ -1,7 +1,10 @@
 """What forward may not do while a model is traced, and errors that say so.
 
 Shapes and the path through the program are fixed when a model is compiled, so nothing
-may depend on the value of a tensor. Errors of PyTorch itself pass through as they are.
+may depend on the value of a tensor. Tensors that forward makes lie on the device if a
+function of torch makes them (`torch.tensor`, `torch.zeros`); those made by their class
+(`torch.LongTensor([1, 0])`, `from_numpy`) lie on the host and must be moved before they
+meet others, by `to(x.device)`. Errors of PyTorch itself pass through as they are.
 Front ends catch the classes below and add what their users can do about it.
 """
 
@@ -13,6 +16,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+import torch.utils._pytree as pytree
+from torch import Tensor
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -25,11 +30,33 @@ __all__ = [
     "DynamicShape",
     "Unsupported",
     "ValueNeeded",
+    "check_side",
     "check_supported",
     "explained_errors",
+    "note_side",
 ]
 
 _INTERPOLATIONS = ("linear", "trilinear")
+
+# What a tensor with given values passes through when it is made. Functions of torch
+# run out of our sight, so this is only seen of tensors that are made otherwise.
+_MADE = {torch.ops.aten.lift_fresh.default, torch.ops.aten.lift_fresh_copy.default}
+# Functions that move values from the host.
+_MOVES = {Tensor.to, Tensor.cuda, Tensor.type_as, Tensor.copy_, Tensor.__setitem__}
+_FLAG = "_is_on_host"
+
+_NAMES = {
+    torch.float64: "Double",
+    torch.float32: "Float",
+    torch.float16: "Half",
+    torch.bfloat16: "BFloat16",
+    torch.int64: "Long",
+    torch.int32: "Int",
+    torch.int16: "Short",
+    torch.int8: "Char",
+    torch.uint8: "Byte",
+    torch.bool: "Bool",
+}
 
 
 class Unsupported(CaptureError):
@@ -95,6 +122,31 @@ _CHECKS: dict[Any, Callable[..., None]] = {
     torch.bincount: _check_bincount,
     torch.Tensor.bincount: _check_bincount,
 }
+
+
+def note_side(func: Callable[..., Any], result: Any) -> None:
+    """Remember of a tensor that was just made or moved on which side it lies."""
+    is_move = func in _MOVES
+    if isinstance(result, Tensor) and (is_move or func in _MADE):
+        setattr(result, _FLAG, not is_move)
+
+
+def check_side(func: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """Refuse an operator on tensors from both sides, unless it moves them."""
+    if func in _MOVES:
+        return
+    leaves = pytree.tree_leaves((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    strays = [tensor for tensor in tensors if getattr(tensor, _FLAG, False)]
+    if not strays or len(strays) == len(tensors):
+        return
+    stray = strays[0]
+    dtype = _NAMES.get(stray.dtype, str(stray.dtype))
+    raise CaptureError(
+        "Expected an IPU tensor but got tensor(device=cpu, "
+        f"shape={list(stray.shape)}, dtype={dtype}). Make it with torch.tensor, or "
+        "move it to the device of the others."
+    )
 
 
 @contextmanager

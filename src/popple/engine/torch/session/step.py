@@ -62,7 +62,7 @@ class StepRequest:
     Parameters that are `grouped` have a first dimension with one entry per group of
     replicas. With `scales_loss` the step takes a loss scale; `automatic` says how that
     adapts itself, if it does. With `has_strided_groups`, group normalisation strides
-    over channels.
+    over channels. `numerics` is the machine's arithmetic, None for that of the host.
     """
 
     name: str
@@ -77,7 +77,7 @@ class StepRequest:
     scales_loss: bool = False
     automatic: AutomaticScaling | None = None
     has_strided_groups: bool = False
-    numerics: Numerics = field(default_factory=Numerics)
+    numerics: Numerics | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,8 @@ class CompiledStep:
     @cached_property
     def arithmetic(self) -> Arithmetic | None:
         """The machine's arithmetic, or None for that of the host."""
-        if self.request.numerics.is_plain:
+        numerics = self.request.numerics
+        if numerics is None or numerics.is_plain:
             return None
         if not self.backend.is_default:
             raise UsageError(
@@ -147,7 +148,7 @@ class CompiledStep:
                 f"the CPU, not {self.backend.name} on {self.backend.device}.",
                 remedy="Switch one of them off.",
             )
-        return Arithmetic(self.request.numerics)
+        return Arithmetic(numerics)
 
     @property
     def replay(self) -> Replay:
