@@ -23,6 +23,9 @@ from popple.graph import Graph, Strategy
 from popple.options import ModelOptions
 from popple.place import (
     AccumulateGradients,
+    ApplyOpOptions,
+    GroupConvolutions,
+    MarkLinearLayers,
     Offload,
     Pass,
     Pipeline,
@@ -95,6 +98,8 @@ def model_graph(
 def passes_of(options: ModelOptions) -> list[Pass]:
     """The passes that turn what was captured into what the chips run."""
     passes: list[Pass] = []
+    if (said := options.ops) is not None:
+        passes.append(ApplyOpOptions(said.by_family, said.by_stage, said.by_kind))
     if update := options.update:
         passes += [
             UpdateWeights(
@@ -119,6 +124,8 @@ def passes_of(options: ModelOptions) -> list[Pass]:
         ),
         RepeatOnDevice(options.device_iterations, options.micro_batch),
         Schedule(),
+        GroupConvolutions(),
+        MarkLinearLayers(),
     ]
 
 

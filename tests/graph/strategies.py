@@ -5,16 +5,23 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from popple.graph import (
+    NO_NOTES,
     Attr,
     DType,
     Execution,
     Graph,
+    LinearPass,
+    LinearProduct,
+    MultiConv,
+    Notes,
     Op,
     Phase,
     Role,
+    SerialSplit,
     Strategy,
     TensorType,
     Value,
+    sorted_labels,
 )
 
 # As frameworks name things: dots, slashes, brackets, but no blanks.
@@ -34,9 +41,29 @@ def attrs() -> st.SearchStrategy[dict[str, Attr]]:
         number,
         TEXTS,
         st.lists(st.integers(-9, 9), max_size=2).map(tuple),
-        st.lists(TEXTS, max_size=2).map(tuple),
     )
     return st.dictionaries(st.sampled_from(["dim", "kernel", "mode"]), value)
+
+
+def notes() -> st.SearchStrategy[Notes]:
+    """Notes on an op, most of them silent about most things."""
+    groups = st.builds(
+        MultiConv, TEXTS, st.none() | st.integers(0, 9), st.none() | st.floats(0, 1)
+    )
+    linear = st.builds(LinearProduct, st.sampled_from(LinearPass), st.booleans())
+    labels = st.dictionaries(NAMES, TEXTS, max_size=2).map(sorted_labels)
+    return st.builds(
+        Notes,
+        st.none() | st.floats(0, 1),
+        st.sampled_from([None, DType.F16, DType.F32]),
+        st.none() | st.integers(1, 99),
+        st.booleans(),
+        st.none() | st.builds(SerialSplit, TEXTS, st.integers(0, 4)),
+        st.none() | groups,
+        TEXTS,
+        st.none() | linear,
+        labels,
+    )
 
 
 def executions() -> st.SearchStrategy[Execution]:
@@ -87,4 +114,5 @@ def _draw_op(draw: st.DrawFn, name: str, known: list[str], num_chips: int) -> Op
         draw(st.integers(0, 3)),
         draw(TEXTS),
         draw(TEXTS),
+        draw(st.just(NO_NOTES) | notes()),
     )

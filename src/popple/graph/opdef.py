@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from popple.errors import GraphError
-from popple.graph.graph import Signature
+from popple.graph.signature import Signature
 
 Check = Callable[[Signature], str]
 """Returns what is wrong with a signature, or an empty string."""

@@ -7,8 +7,8 @@
       output %fc
     }
 
-Strings are JSON strings; attributes stand in braces as JSON; `shares %y` after a
-type names the value whose memory is shared.
+Strings are JSON strings; attributes stand in braces as JSON, and so do notes behind the
+word `notes`; `shares %y` after a type names the value whose memory is shared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from dataclasses import fields
 from typing import Any, cast
 
 from popple.errors import GraphError
-from popple.graph.graph import Attr, Execution, Graph, Op, Phase, Role, Strategy, Value
+from popple.graph.attrs import Attr
+from popple.graph.graph import Execution, Graph, Op, Phase, Role, Strategy, Value
+from popple.graph.notes import NO_NOTES, Notes, parse_notes, render_notes
 from popple.graph.types import DType, TensorType
 
 _TYPE = r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]"
@@ -30,7 +32,7 @@ _HEAD = re.compile(r'graph (?P<name>"(?:[^"\\]|\\.)*")(?P<execution>.*) \{$')
 _GIVEN = re.compile(r"(?P<role>input|weight|state|constant) (?P<rest>%.*)$")
 _OP = re.compile(
     r"(?P<kind>\w+) %(?P<name>\S+)(?: : (?P<results>.*?))? = "
-    r"\((?P<inputs>[^)]*)\)(?: (?P<attrs>\{.*?\}))? "
+    r"\((?P<inputs>[^)]*)\)(?: (?P<attrs>\{.*?\}))?(?: notes (?P<notes>\{.*?\}))? "
     r"(?P<phase>forward|backward|update) chip=(?P<chip>\d+) stage=(?P<stage>\d+)"
     r'(?: in (?P<module>"(?:[^"\\]|\\.)*"))?(?: at (?P<line>"(?:[^"\\]|\\.)*"))?$'
 )
@@ -126,11 +128,12 @@ def _render_op(graph: Graph, op: Op) -> str:
     results = " ; ".join(_render_value(graph.values[name]) for name in op.outputs)
     sources = ", ".join(f"%{name}" for name in op.inputs)
     attrs = f" {json.dumps(dict(sorted(op.attrs.items())))}" if op.attrs else ""
+    notes = "" if op.notes == NO_NOTES else f" notes {render_notes(op.notes)}"
     module = f" in {json.dumps(op.module)}" if op.module else ""
     line = f" at {json.dumps(op.line)}" if op.line else ""
     place = f"{op.phase.value} chip={op.chip} stage={op.stage}{module}{line}"
     typed = f" : {results}" if results else ""
-    return f"{op.kind} %{op.name}{typed} = ({sources}){attrs} {place}"
+    return f"{op.kind} %{op.name}{typed} = ({sources}){attrs}{notes} {place}"
 
 
 def _parse_op(line: str, number: int) -> tuple[Op, list[Value]]:
@@ -149,8 +152,17 @@ def _parse_op(line: str, number: int) -> tuple[Op, list[Value]]:
         stage=int(found["stage"]),
         module=json.loads(found["module"] or '""'),
         line=json.loads(found["line"] or '""'),
+        notes=_parse_notes(found["notes"] or "", number),
     )
     return op, results
+
+
+def _parse_notes(text: str, number: int) -> Notes:
+    try:
+        return parse_notes(text)
+    except GraphError as error:
+        place = f"line {number}"
+        raise GraphError(error.what, where=place, remedy=error.remedy) from error
 
 
 def _as_attr(value: Any) -> Attr:

@@ -114,8 +114,7 @@ class _Loads:
         self._held[name, part] = again
         like = op.inputs[1:2] if op.kind == "accumulate" else before[:1]
         load = _transfer(op, "remote_load", again, like, (again,))
-        is_copy = op.kind == "chip_copy"
-        return replace(load, chip=int(str(op.attrs["source"]))) if is_copy else load
+        return replace(load, chip=op.source_chip)
 
     def _hold_result(self, name: str, op: Op, inputs: list[str]) -> None:
         """A result in the memory of what was loaded."""
@@ -151,6 +150,4 @@ def _transfer(
     writes: tuple[str, ...] = (),
 ) -> Op:
     """A load or a store beside an op."""
-    return replace(
-        op, name=f"{name}.{kind}", kind=kind, inputs=reads, outputs=writes, attrs={}
-    )
+    return op.beside(f"{name}.{kind}", kind, reads, writes)

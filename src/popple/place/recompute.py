@@ -14,7 +14,6 @@ from popple.graph import Graph, Op, Phase, Role, Value
 from popple.place.shard import with_inputs
 
 _SUFFIX = ".again"
-_KEPT = "checkpoint"
 
 
 Backward = Callable[[int], int]
@@ -44,7 +43,7 @@ def _recomputed(graph: Graph, last: int, backward: Backward) -> Graph:
         name: op
         for op in graph.ops
         if op.phase is Phase.FORWARD and op.stage < last
-        if not op.attrs.get(_KEPT)
+        if not op.notes.is_checkpoint
         for name in op.outputs
     }
     wanted = {

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from popple.graph import Graph, Op, Phase, Role, Strategy
-from popple.place.needs import find_needs
+from popple.graph import Graph, Op, Phase, Role, Strategy, find_dependencies
 
 _TRANSIENT = frozenset({Role.INPUT, Role.ACTIVATION})
 
@@ -45,7 +44,7 @@ class Schedule:
             first = len(ops)
             if part[0].phase is not Phase.UPDATE:
                 lives = _find_lives(graph, part, first, uses)
-                needs = find_needs(graph, part)
+                needs = find_dependencies(graph, part)
                 part = [part[index] for index in _best_order(lives, needs)]
             ops += part
         return graph.with_ops(ops)

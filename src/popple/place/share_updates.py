@@ -69,26 +69,14 @@ class _Sharing:
         kind = self._values[share].type
         self._values[new_share] = Value(new_share, kind, storage=share)
         attrs = {"replicas": self._replicas}
-        take = replace(
-            op,
-            name=f"{op.name}.take",
-            kind="take_share",
-            inputs=(weight,),
-            outputs=(share,),
-            attrs=attrs,
-        )
+        take = op.beside(f"{op.name}.take", "take_share", (weight,), (share,), attrs)
         inner = replace(
             op,
             inputs=(share, _share_name(gradient), *states),
             outputs=(new_share, *results),
         )
-        gather = replace(
-            op,
-            name=f"{op.name}.gather",
-            kind="all_gather",
-            inputs=(new_share,),
-            outputs=(updated,),
-            attrs=attrs,
+        gather = op.beside(
+            f"{op.name}.gather", "all_gather", (new_share,), (updated,), attrs
         )
         return [take, inner, gather]
 

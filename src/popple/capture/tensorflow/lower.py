@@ -70,7 +70,7 @@ class LoweredProgram:
     updates them, with the number of state tensors it keeps. `num_trips` micro-batches
     run in all, `accumulation` of them for each update. `schedule` is the front end's
     number for how pipeline stages take turns, `off_chip` its words for what lies off
-    the chip, `stage_options` its text about the ops of stages. `notes` are remarks on
+    the chip, `stage_options` its text about the ops of stages. `remarks` are on
     what could not be known.
     """
 
@@ -83,7 +83,7 @@ class LoweredProgram:
     schedule: int | None = None
     off_chip: frozenset[str] = frozenset()
     stage_options: str = ""
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def num_stages(self) -> int:
@@ -113,7 +113,7 @@ def lower_program(request: LowerRequest) -> LoweredProgram:
         schedule=effects.schedule,
         off_chip=effects.off_chip,
         stage_options=effects.stage_options,
-        notes=tuple(walker.notes),
+        remarks=tuple(walker.remarks),
     )
 
 

@@ -5,10 +5,10 @@ some also `ACCUMULATION`, the number of micro-batches an update is for, and `SCH
 a number of theirs that says how pipeline stages take turns, and `STAGE_OPTIONS`, a text
 of theirs about the ops of stages. `HALF` is on ops that only
 imitate the machine's half precision, `MULTI_CONV` on convolutions that run side by
-side, with attributes they have for it, `PLANNED` on recurrent layers, with those of the
-layer and of its gradient. For everything else the op's name and its traceback tell. A
-backward op has the name of the forward op it was made for inside its own, and inherits
-what it does not say itself.
+side, with the text form of their notes, `PLANNED` on recurrent layers, with a list of
+two: the notes of the layer and those of its gradient. For everything else the op's name
+and its traceback tell. A backward op has the name of the forward op it was made for
+inside its own, and inherits what it does not say itself.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Units(Protocol):
 
 @dataclass
 class Walker:
-    """A walk through a program. `notes` are remarks about what could not be known.
+    """A walk through a program. `remarks` say what could not be known.
 
     `trips` are those of the program's own loops, of the deepest nest of them.
     """
@@ -110,7 +110,7 @@ class Walker:
     units: Units
     replicas: int = 1
     tagger: Tagger = field(default_factory=Tagger)
-    notes: list[str] = field(default_factory=list[str])
+    remarks: list[str] = field(default_factory=list[str])
     trips: tuple[int, ...] = ()
     _nest: list[int] = field(default_factory=list[int])
     _constants: dict[Operation, Known] = field(default_factory=dict[Any, Known])

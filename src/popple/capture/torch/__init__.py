@@ -8,9 +8,15 @@ from popple.capture.torch.constants import constant_outputs, is_random
 from popple.capture.torch.exposed import expose, find_loss, gradient_nodes
 from popple.capture.torch.gradient_counts import with_gradient_counts
 from popple.capture.torch.lower import LoweredStep, LowerRequest, lower_step
-from popple.capture.torch.operators import HostFunction, mark, print_tensor
+from popple.capture.torch.operators import (
+    HostFunction,
+    mark,
+    note,
+    note_node,
+    print_tensor,
+)
 from popple.capture.torch.overwrites import find_overwritten, overwritten_arguments
-from popple.capture.torch.tags import ATTRS, Tag, failing_line
+from popple.capture.torch.tags import Tag, failing_line
 from popple.capture.torch.trace import (
     ActiveTrace,
     TracedStep,
@@ -19,7 +25,6 @@ from popple.capture.torch.trace import (
 )
 
 __all__ = [
-    "ATTRS",
     "ActiveTrace",
     "HostFunction",
     "LowerRequest",
@@ -36,6 +41,8 @@ __all__ = [
     "is_random",
     "lower_step",
     "mark",
+    "note",
+    "note_node",
     "overwritten_arguments",
     "print_tensor",
     "trace_step",

@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 from popple.capture.live_ops import without_dead_ops
 from popple.capture.torch.aten import PLANNED, find_lowering
 from popple.capture.torch.builder import GraphBuilder, NodeContext
-from popple.capture.torch.tags import ATTRS, TAG, Tag
+from popple.capture.torch.tags import NOTES, TAG, Tag
 from popple.capture.torch.trace import TracedStep
 from popple.graph import Execution, Graph, Op, Phase, Role
 
@@ -119,8 +119,8 @@ def _lower_node(builder: GraphBuilder, node: Node, place: Place) -> None:
         tag = replace(tag, module=neighbour.module, line=neighbour.line)
     context = NodeContext(builder, node, tag, chip, stage)
     find_lowering(str(node.target))(context)
-    if attrs := node.meta.get(ATTRS):
-        builder.note(builder.name_of(node), attrs, PLANNED)
+    if (notes := node.meta.get(NOTES)) is not None:
+        builder.note(builder.name_of(node), notes, PLANNED)
 
 
 def _find_neighbour(builder: GraphBuilder, node: Node) -> Op | None:

@@ -5,7 +5,7 @@
     host_call      a Python function, run on the host in the middle of the step
 
 They are functional: what they return shares no memory with what they are given, and
-a step that does not use their result leaves them out. Front ends call `mark`,
+a step that does not use their result leaves them out. Front ends call `mark`, `note`,
 `print_tensor` and `HostFunction.call` while a step is traced.
 """
 
@@ -20,9 +20,12 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
+from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from popple.capture.torch.tags import NOTES
 from popple.errors import CaptureError
+from popple.graph import NO_NOTES, Notes, render_notes
 from popple.tensor_text import TensorFormat, render_tensor
 
 Gradients = tuple[Any, ...]
@@ -48,6 +51,22 @@ def _pass_on(ctx: Any, gradient: Tensor) -> Gradients:
 
 
 mark.register_autograd(_pass_on)
+
+NOTE = "note"
+"""The kind of a mark whose value is the text form of `Notes`."""
+
+
+def note(x: Tensor, notes: Notes) -> Tensor:
+    """The same tensor, with notes on the op that made it and on its gradient's ops.
+
+    `aten/annotation.py` says which ops take which notes.
+    """
+    return mark(x, NOTE, render_notes(notes))
+
+
+def note_node(node: Node, notes: Notes) -> None:
+    """Put notes on the op that a traced node becomes, and on its gradient's ops."""
+    node.meta[NOTES] = node.meta.get(NOTES, NO_NOTES).updated(notes)
 
 
 @torch.library.custom_op(

@@ -31,6 +31,7 @@ from popple.capture.torch.outside import call_outside
 from popple.capture.torch.rewrites import DECOMPOSITIONS, keep_statistics
 from popple.capture.torch.tags import Tagger, newest_node, nodes_after
 from popple.errors import CaptureError
+from popple.graph import Notes
 
 Bind = Callable[[Sequence[Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
 """Rebuilds the arguments of forward, (args, kwargs), from flat input tensors."""
@@ -96,14 +97,14 @@ class ActiveTrace:
             self.tagger.scopes.pop()
 
     @contextmanager
-    def attributes(self, attrs: Mapping[str, str]) -> Iterator[None]:
-        """Ops made inside have these attributes."""
-        outer = self.tagger.attrs
-        self.tagger.attrs = {**outer, **attrs}
+    def noted(self, notes: Notes) -> Iterator[None]:
+        """Ops made inside have these notes, and so have their gradients."""
+        outer = self.tagger.notes
+        self.tagger.notes = outer.updated(notes)
         try:
             yield
         finally:
-            self.tagger.attrs = outer
+            self.tagger.notes = outer
 
     def newest_node(self) -> Node | None:
         """The node of the operator traced last."""

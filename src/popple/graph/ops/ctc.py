@@ -1,7 +1,7 @@
 """Connectionist temporal classification."""
 
-from popple.graph.graph import Signature
 from popple.graph.opdef import OpDef
+from popple.graph.signature import Signature
 
 
 def _gradient_is_whole(signature: Signature) -> str:

@@ -1,7 +1,7 @@
 """Reductions over dimensions (`dims`); `keep` leaves them with size 1."""
 
-from popple.graph.graph import Signature
 from popple.graph.opdef import OpDef
+from popple.graph.signature import Signature
 
 
 def _dims_exist(signature: Signature) -> str:

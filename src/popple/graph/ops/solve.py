@@ -1,7 +1,7 @@
 """Matrix decompositions and triangular systems, in stacks of square matrices."""
 
-from popple.graph.graph import Signature
 from popple.graph.opdef import OpDef, same_shape
+from popple.graph.signature import Signature
 
 
 def _is_square(signature: Signature) -> str:

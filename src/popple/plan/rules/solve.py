@@ -32,7 +32,7 @@ from popple.target import Chip
 from popple.units import ceil_div
 
 BLOCK_SIZE = 64
-"""Rows of a block unless a program says otherwise (`poplin.blockSize`), as in PopLibs:
+"""Rows of a block unless a note says otherwise (`Notes.block_size`), as in PopLibs:
 SolveOptions and CholeskyOptions."""
 
 
@@ -75,7 +75,8 @@ def plan_triangular_solve(request: PlanRequest) -> OpPlan:
 
 
 def _block_size(signature: Signature) -> int:
-    return max(1, int(str(signature.attr("poplin.blockSize", BLOCK_SIZE))))
+    wish = signature.notes.block_size
+    return BLOCK_SIZE if wish is None else max(1, wish)
 
 
 def _matrices(layout: BlockLayout, rows: int, columns: int) -> TensorType:
