@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from popple.graph import (
     NO_NOTES,
-    Attr,
     DType,
     Execution,
     Graph,
@@ -32,17 +31,6 @@ TYPES = st.builds(
     st.sampled_from(DType),
     st.lists(st.integers(0, 5), max_size=3).map(tuple),
 )
-
-
-def attrs() -> st.SearchStrategy[dict[str, Attr]]:
-    number = st.one_of(st.integers(-9, 9), st.floats(-9, 9))
-    value = st.one_of(
-        st.booleans(),
-        number,
-        TEXTS,
-        st.lists(st.integers(-9, 9), max_size=2).map(tuple),
-    )
-    return st.dictionaries(st.sampled_from(["dim", "kernel", "mode"]), value)
 
 
 def notes() -> st.SearchStrategy[Notes]:
@@ -108,7 +96,7 @@ def _draw_op(draw: st.DrawFn, name: str, known: list[str], num_chips: int) -> Op
         "generic",
         tuple(inputs),
         (name,),
-        {"framework_op": "aten::x", **draw(attrs())},
+        {"framework_op": draw(TEXTS)},
         draw(st.sampled_from(Phase)),
         draw(st.integers(0, num_chips - 1)),
         draw(st.integers(0, 3)),

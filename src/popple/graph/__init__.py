@@ -1,6 +1,6 @@
 """Graph: ops over values, what is computed. Printable, parsable, verifiable."""
 
-from popple.graph.attrs import Attr
+from popple.graph.attrs import Attr, AttrDef, AttrType
 from popple.graph.dependencies import find_dependencies
 from popple.graph.graph import Execution, Graph, Op, Phase, Role, Strategy, Value
 from popple.graph.notes import (
@@ -26,6 +26,8 @@ __all__ = [
     "NO_NOTES",
     "OPS",
     "Attr",
+    "AttrDef",
+    "AttrType",
     "DType",
     "Execution",
     "Graph",

@@ -12,8 +12,10 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from popple.errors import GraphError, suggest
 from popple.graph.attrs import Attr
 from popple.graph.notes import NO_NOTES, Notes
+from popple.graph.ops import OPS, find_op
 from popple.graph.signature import Signature
 from popple.graph.types import TensorType
 
@@ -63,7 +65,8 @@ class Value:
 class Op:
     """One operation: `kind` names its OpDef in the op table.
 
-    `attrs` say what it computes, `notes` are advice to the planner.
+    `attrs` are checked against that OpDef and completed with its defaults; GraphError
+    says which attribute does not belong there. `notes` are advice to the planner.
     """
 
     name: str
@@ -77,6 +80,17 @@ class Op:
     module: str = ""
     line: str = ""
     notes: Notes = NO_NOTES
+
+    def __post_init__(self) -> None:
+        definition = find_op(self.kind)
+        if definition is None:
+            what = f"there is no op {self.kind!r}."
+            raise GraphError(what, where=self.line, remedy=suggest(self.kind, OPS))
+        if not definition.attrs and not self.attrs:  # most ops, and passes copy many
+            return
+        subject = f"{self.kind} %{self.name}"
+        attrs = definition.schema.complete(self.attrs, subject, self.line)
+        object.__setattr__(self, "attrs", attrs)
 
     @property
     def source_chip(self) -> int:

@@ -13,7 +13,8 @@ from popple.graph.types import TensorType
 class Signature:
     """What decides an op's plan and cost: kind, types, attributes and notes. Hashable.
 
-    Attributes are sorted by name.
+    Attributes are sorted by name. Those of an op in a graph are complete and of the
+    types that its OpDef says.
     """
 
     kind: str

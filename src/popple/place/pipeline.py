@@ -228,12 +228,10 @@ class _Transport:
         )
         pushed = Value(f"{ring.name}.pushed", ring.type, storage=ring.name)
         self._values |= {ring.name: ring, pushed.name: pushed}
-        attrs = {"depth": depth}
-        inputs = (ring.name, name)
-        stash = reader.beside(pushed.name, "stash", inputs, (pushed.name,), attrs)
+        stash = reader.beside(pushed.name, "stash", (ring.name, name), (pushed.name,))
         stash = replace(stash, stage=source.stage, phase=source.phase)
         value = self._declare(f"{name}.restored{reader.stage}", name)
-        restore = reader.beside(value, "restore", (pushed.name,), (value,), attrs)
+        restore = reader.beside(value, "restore", (pushed.name,), (value,))
         if source.stage == reader.stage:  # arrived by copy: push and pop in one stage
             self._stages[reader.stage].restores += [stash, restore]
         else:

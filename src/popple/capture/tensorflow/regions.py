@@ -76,9 +76,8 @@ def _exchange(context: OpContext, received: TensorType, replicas: int) -> str:
 def parse_label(label: str) -> tuple[str, dict[str, Attr]]:
     """Kind and attributes of a region."""
     head, _, rest = label.partition(" ")
-    listed = json.loads(rest) if rest else {}
-    attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in listed.items()}
-    return head.partition(":")[0], attrs
+    kind = head.partition(":")[0]
+    return kind, get_op(kind).schema.from_json(json.loads(rest)) if rest else {}
 
 
 def exchange_kind(sent: TensorType, received: TensorType) -> str:

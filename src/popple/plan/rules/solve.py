@@ -32,7 +32,7 @@ from popple.target import Chip
 from popple.units import ceil_div
 
 BLOCK_SIZE = 64
-"""Rows of a block unless a note says otherwise (`Notes.block_size`), as in PopLibs:
+"""Rows of a block unless a program says otherwise (`poplin.blockSize`), as in PopLibs:
 SolveOptions and CholeskyOptions."""
 
 
@@ -49,7 +49,7 @@ def plan_cholesky(request: PlanRequest) -> OpPlan:
         _add_decomposition(builder, layout, min(block, size - begin))
         if (rest := size - begin - block) > 0:
             _add_correction(builder, layout, rest)
-    _add_mask(builder, layout, bool(request.signature.attr("is_upper", False)))
+    _add_mask(builder, layout, request.signature.flag("is_upper"))
     builder.note("blocks", ceil_div(size, block))
     return builder.finish([layout.mapping], (layout.mapping,))
 
@@ -152,7 +152,7 @@ def _add_triangle(
     a, b = request.signature.inputs
     builder.rearrange("triangle", a, request.inputs[0] or target, target)
     _add_constants(builder, "triangle", target.bytes_by_tile)
-    if not request.signature.attr("is_unit", False):
+    if not request.signature.flag("is_unit"):
         _add_scaling(builder, "scale a", a, target)
         _add_scaling(builder, "scale b", b, builder.input_mapping(1))
 
