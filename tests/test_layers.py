@@ -61,7 +61,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.pipeline": FLOW | {"popple.options", "popple.record"},
     "popple": CORE,
     "popple.tensor_text": BASE,
-    "popple.capture": BASE | {"popple.graph", "popple.tensor_text"},
+    "popple.capture": BASE | {"popple.graph", "popple.place", "popple.tensor_text"},
     "popple.engine": BASE,
     "popple.device": BASE | {"popple.target"},
     "popple.distributed": BASE | {"popple.target"},

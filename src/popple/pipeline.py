@@ -96,7 +96,10 @@ def model_graph(
 
 
 def passes_of(options: ModelOptions) -> list[Pass]:
-    """The passes that turn what was captured into what the chips run."""
+    """The passes that turn what was captured into what the chips run, in order.
+
+    What front ends capture has been through `RemoveDead`.
+    """
     passes: list[Pass] = []
     if (said := options.ops) is not None:
         passes.append(ApplyOpOptions(said.by_family, said.by_stage, said.by_kind))
@@ -107,15 +110,18 @@ def passes_of(options: ModelOptions) -> list[Pass]:
             ),
             AccumulateGradients(options.accumulation, update.accumulator_dtype),
         ]
-    memory = options.memory
+    # Replicas reduce what was accumulated, once for each update.
     passes.append(Replicate(options.replicas, options.merged_bytes))
+    memory = options.memory
     if memory.shared_updates is not None:
         passes.append(ShareUpdates(memory.shared_updates))
+    # A pipeline recomputes by itself: its backward stages have numbers of their own.
     if options.recompute and options.strategy is Strategy.SHARDED:
         passes.append(Recompute())
     return [
         *passes,
         _sharing_of(options),
+        # From here on every op has its chip and stage.
         Offload(
             weights=memory.weights_off_chip,
             states=memory.states_off_chip,
@@ -124,6 +130,7 @@ def passes_of(options: ModelOptions) -> list[Pass]:
         ),
         RepeatOnDevice(options.device_iterations, options.micro_batch),
         Schedule(),
+        # The order is final but for convolutions that run side by side.
         GroupConvolutions(),
         MarkLinearLayers(),
     ]

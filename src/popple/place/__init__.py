@@ -8,6 +8,7 @@ from popple.place.offload import Offload
 from popple.place.passes import Pass, run_passes
 from popple.place.pipeline import Pipeline, number_stages
 from popple.place.recompute import Recompute
+from popple.place.remove_dead import RemoveDead
 from popple.place.repeat import RepeatOnDevice
 from popple.place.replicate import Replicate
 from popple.place.schedule import Schedule
@@ -24,6 +25,7 @@ __all__ = [
     "Pass",
     "Pipeline",
     "Recompute",
+    "RemoveDead",
     "RepeatOnDevice",
     "Replicate",
     "Schedule",

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from popple.capture.live_ops import without_dead_ops
 from popple.capture.tensorflow.builder import GraphBuilder
 from popple.capture.tensorflow.control import CONTROL
 from popple.capture.tensorflow.effects import Effects, Update
@@ -40,6 +39,7 @@ from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.capture.tensorflow.units import MarkedUnits
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
 from popple.graph import Graph, Role
+from popple.place import RemoveDead
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ def _with_gradients(
     settled = settle_phases(without_replaced(graph, search), gradients.values())
     kept = [*results, *(update.gradient for update in updates.values())]
     kept = [name for name in kept if name in graph.values]
-    roots = {*map(search.instead_of, kept), *gradients.values()}
-    live = without_dead_ops(settled, roots)
+    roots = frozenset({*map(search.instead_of, kept), *gradients.values()})
+    live = RemoveDead(roots).apply(settled)
     read = _without_unread(live, {*gradients, *gradients.values()})
     num_chips = 1 + max((op.chip for op in read.ops), default=0)
     execution = replace(read.execution, num_chips=num_chips)

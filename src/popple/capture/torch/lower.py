@@ -14,12 +14,12 @@ from typing import Any
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from popple.capture.live_ops import without_dead_ops
 from popple.capture.torch.aten import PLANNED, find_lowering
 from popple.capture.torch.builder import GraphBuilder, NodeContext
 from popple.capture.torch.tags import NOTES, TAG, Tag
 from popple.capture.torch.trace import TracedStep
 from popple.graph import Execution, Graph, Op, Phase, Role
+from popple.place import RemoveDead
 
 Place = Callable[[Tag], tuple[int, int]]
 """(chip, stage) of a tagged op, as the front end's execution strategy decides."""
@@ -73,7 +73,7 @@ def lower_step(request: LowerRequest) -> LoweredStep:
             num_chips=1 + max((op.chip for op in builder.ops), default=0)
         ),
     )
-    live = without_dead_ops(graph, set(gradients.values()))
+    live = RemoveDead(frozenset(gradients.values())).apply(graph)
     return LoweredStep(live, gradients, builder.sources)
 
 
