@@ -30,11 +30,14 @@ from tests.sources import (
 )
 
 BASE = frozenset({"popple._version", "popple.errors", "popple.units"})
+# Names that capture and engine leave for each other in a framework's graph.
+MARKS = frozenset({"popple.marks"})
 DATA = BASE | {"popple.graph", "popple.target", "popple.program"}
 FLOW = DATA | {"popple.place", "popple.plan", "popple.sim", "popple.report"}
 CORE = FLOW | {"popple.options", "popple.pipeline", "popple.record"}
 EVERYTHING = CORE | {
     "popple",
+    "popple.marks",
     "popple.tensor_text",
     "popple.capture",
     "popple.device",
@@ -49,6 +52,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple._version": frozenset(),
     "popple.errors": frozenset(),
     "popple.units": frozenset(),
+    "popple.marks": frozenset(),
     "popple.report": BASE,
     "popple.graph": BASE,
     "popple.target": BASE,
@@ -61,8 +65,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.pipeline": FLOW | {"popple.options", "popple.record"},
     "popple": CORE,
     "popple.tensor_text": BASE,
-    "popple.capture": BASE | {"popple.graph", "popple.place", "popple.tensor_text"},
-    "popple.engine": BASE,
+    "popple.capture": BASE
+    | MARKS
+    | {"popple.graph", "popple.place", "popple.tensor_text"},
+    "popple.engine": BASE | MARKS,
     "popple.device": BASE | {"popple.target"},
     "popple.distributed": BASE | {"popple.target"},
     "popple.viewer": BASE | {"popple.report"},

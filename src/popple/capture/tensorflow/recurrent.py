@@ -22,9 +22,9 @@ from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.framework import TensorFlowGraph
 from popple.capture.tensorflow.known import KeptLayer, Known
 from popple.capture.tensorflow.ops.forms import emit_elementwise
-from popple.capture.tensorflow.tags import PLANNED
 from popple.capture.tensorflow.walk import Call, Walker
 from popple.graph import Attr, Phase, TensorType, parse_notes
+from popple.marks import PLANNED
 
 # Functions by the names they are traced with.
 _CELLS = {

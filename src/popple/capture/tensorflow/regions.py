@@ -22,12 +22,7 @@ from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.types import tensor_type
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
 from popple.graph import Attr, TensorType, get_op
-
-REGION = "_popple_region"
-NOTHING = "nothing"
-EXCHANGE = "exchange"
-ACCUMULATE = "accumulate"
-SAME = "same"
+from popple.marks import ACCUMULATE, EXCHANGE, NOTHING, SAME
 
 
 def walk_region(

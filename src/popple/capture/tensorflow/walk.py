@@ -29,9 +29,10 @@ from popple.capture.tensorflow.order import (
     needed_ops,
     units_in_order,
 )
-from popple.capture.tensorflow.tags import HALF, Tag, Tagger, either
+from popple.capture.tensorflow.tags import Tag, Tagger, either
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.graph import Phase, Role, get_op
+from popple.marks import HALF
 
 # Ops without inputs that stand for the same thing inside and outside a program.
 _GIVEN = frozenset({"Const", "VarHandleOp"})

@@ -13,9 +13,10 @@ from dataclasses import replace
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from popple.capture.torch.tags import TAG, Tag
+from popple.capture.torch.tags import Tag
 from popple.capture.torch.trace import TracedStep
 from popple.graph import Phase
+from popple.marks import TAG
 
 
 def expose(step: TracedStep, nodes: Sequence[Node]) -> TracedStep:

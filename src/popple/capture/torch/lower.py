@@ -16,9 +16,10 @@ from torch.fx import GraphModule, Node
 
 from popple.capture.torch.aten import PLANNED, find_lowering
 from popple.capture.torch.builder import GraphBuilder, NodeContext
-from popple.capture.torch.tags import NOTES, TAG, Tag
+from popple.capture.torch.tags import Tag
 from popple.capture.torch.trace import TracedStep
 from popple.graph import Execution, Graph, Op, Phase, Role
+from popple.marks import NOTES, TAG
 from popple.place import RemoveDead
 
 Place = Callable[[Tag], tuple[int, int]]

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from popple.capture.torch.recurrent_notes import Notes, compute, take_notes
+from popple.marks import RECURRENT, RECURRENT_BACKWARD, library_name
 
 Layer = Callable[[Tensor, list[Tensor], list[Tensor]], list[Tensor]]
 """Input [T,B,I], states [B,H] and weights to outputs [T,B,H] and last states."""
@@ -160,7 +161,7 @@ def _recurrent(
     return [*found, kept]
 
 
-@torch.library.register_fake("popple::recurrent", lib=_LIBRARY)
+@torch.library.register_fake(library_name(RECURRENT), lib=_LIBRARY)
 def _(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
 ) -> list[Tensor]:
@@ -188,7 +189,7 @@ def _recurrent_backward(
     return notes.gradients(gradients)
 
 
-@torch.library.register_fake("popple::recurrent_backward", lib=_LIBRARY)
+@torch.library.register_fake(library_name(RECURRENT_BACKWARD), lib=_LIBRARY)
 def _(
     gradients: list[Tensor],
     kept: Tensor,
@@ -218,5 +219,5 @@ def _differentiate(ctx: Any, gradients: list[Tensor]) -> tuple[Any, ...]:
 
 
 torch.library.register_autograd(
-    "popple::recurrent", _differentiate, setup_context=_remember, lib=_LIBRARY
+    library_name(RECURRENT), _differentiate, setup_context=_remember, lib=_LIBRARY
 )

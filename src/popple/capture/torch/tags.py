@@ -25,12 +25,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from popple.graph import NO_NOTES, Notes, Phase
-
-TAG = "popple_tag"
-"""Key of the tag in `Node.meta`."""
-
-NOTES = "popple_notes"
-"""Key in `Node.meta` of the `Notes` on the op that a node becomes."""
+from popple.marks import TAG
 
 _LIBRARIES = (
     Path(torch.__file__).parent,

@@ -16,29 +16,9 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
-__all__ = [
-    "ACCUMULATE",
-    "ACCUMULATION",
-    "EXCHANGE",
-    "MULTI_CONV",
-    "NOTHING",
-    "PLANNED",
-    "REGION",
-    "SAME",
-    "planned",
-    "region",
-    "side_by_side",
-    "weight_update",
-]
+from popple.marks import ACCUMULATION, MULTI_CONV, PLANNED, REGION
 
-REGION = "_popple_region"
-ACCUMULATION = "_ipu_accumulation"
-MULTI_CONV = "_ipu_multi_conv"
-PLANNED = "_ipu_planned"
-EXCHANGE = "exchange"
-ACCUMULATE = "accumulate"
-NOTHING = "nothing"
-SAME = "same"
+__all__ = ["planned", "region", "side_by_side", "weight_update"]
 
 _ATTR_VALUE: Any = attr_value_pb2
 

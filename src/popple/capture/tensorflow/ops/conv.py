@@ -14,8 +14,8 @@ from popple.capture.tensorflow.ops.images import (
     layout_of,
     same_padding,
 )
-from popple.capture.tensorflow.tags import MULTI_CONV
 from popple.graph import Attr, TensorType, parse_notes
+from popple.marks import MULTI_CONV
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from popple.capture.torch.aten.forms import Lowering, same_value
 from popple.capture.torch.builder import NodeContext
-from popple.capture.torch.operators import NOTE
 from popple.graph import Notes, parse_notes
+from popple.marks import HOST_CALL, MARK, NOTE, PRINT_TENSOR
 
 PLANNED = frozenset({"matmul", "conv", "gather"})
 """Families of ops that take wishes of their own about their plan."""
@@ -56,7 +56,7 @@ def lower_host_call(context: NodeContext) -> None:
 
 
 LOWERINGS: dict[str, Lowering] = {
-    "popple.mark": lower_mark,
-    "popple.print_tensor": lower_print,
-    "popple.host_call": lower_host_call,
+    MARK: lower_mark,
+    PRINT_TENSOR: lower_print,
+    HOST_CALL: lower_host_call,
 }
