@@ -7,6 +7,7 @@ TraceRequest --trace_step--> TracedStep --lower_step--> LoweredStep (a Graph)
 from popple.capture.torch.constants import constant_outputs, is_random
 from popple.capture.torch.exposed import expose, find_loss, gradient_nodes
 from popple.capture.torch.gradient_counts import with_gradient_counts
+from popple.capture.torch.libraries import PlainOperators, register_plain_operators
 from popple.capture.torch.lower import LoweredStep, LowerRequest, lower_step
 from popple.capture.torch.operators import (
     HostFunction,
@@ -29,6 +30,7 @@ __all__ = [
     "HostFunction",
     "LowerRequest",
     "LoweredStep",
+    "PlainOperators",
     "Tag",
     "TraceRequest",
     "TracedStep",
@@ -45,6 +47,7 @@ __all__ = [
     "note_node",
     "overwritten_arguments",
     "print_tensor",
+    "register_plain_operators",
     "trace_step",
     "with_gradient_counts",
 ]

@@ -25,7 +25,7 @@ from torch.fx.experimental.proxy_tensor import (
     make_fx,
 )
 
-from popple.capture.torch.foreign import plain_operators
+from popple.capture.torch.libraries import plain_operators
 from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.outside import call_outside
 from popple.capture.torch.rewrites import DECOMPOSITIONS, keep_statistics
