@@ -129,6 +129,7 @@ class Notes:
         return replace(self, **said) if said else self
 
 
+# One object for nearly all ops: comparing signatures stops at identity.
 NO_NOTES = Notes()
 """The notes of an op that nobody said anything about."""
 

@@ -38,6 +38,7 @@ class OpDef:
     schema: Schema = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Made once: every op of the kind is held against it.
         object.__setattr__(self, "schema", Schema(self.attrs))
         low, high = self.arity
         if low < 0 or (high is not None and high < low):

@@ -31,6 +31,7 @@ class ApplyOpOptions:
     def apply(self, graph: Graph) -> Graph:
         """The graph with notes on its ops."""
         return graph.with_ops(
+            # This way round: what is noted on the op itself has the last word.
             replace(op, notes=notes.updated(op.notes))
             if (notes := self._notes_on(op)) != NO_NOTES
             else op

@@ -40,6 +40,8 @@ class GroupConvolutions:
 
 def _find_units(graph: Graph) -> dict[str, list[Op]]:
     """Convolutions and gradients by unit, gradients with the notes of their group."""
+    # A gradient is found by the operand it shares with its forward convolution and the
+    # type of the other one, which it is the gradient of.
     by_operands: dict[tuple[str, TensorType], Op] = {}
     units: defaultdict[str, list[Op]] = defaultdict(list)
     for op in graph.ops:
@@ -50,7 +52,6 @@ def _find_units(graph: Graph) -> dict[str, list[Op]]:
             by_operands[graph.root(field), graph.type_of(kernel)] = op
     for op in graph.ops if by_operands else ():
         if op.kind in _GRADIENTS:
-            # What it is computed from, and what it is the gradient of.
             key = graph.root(op.inputs[1]), graph.type_of(op.outputs[0])
             forward = by_operands.get(key)
             if forward is not None and (wish := forward.notes.multi_conv) is not None:

@@ -63,8 +63,10 @@ class _Search:
     def __init__(self, graph: Graph) -> None:
         self.found: dict[str, LinearProduct] = {}
         self._graph = graph
-        self._views = {op.outputs[0]: op for op in graph.ops if op.kind == "permute"}
-        self._views |= {op.outputs[0]: op for op in graph.ops if op.kind == "reshape"}
+        # What may lie between a product and the matrix that it reads. A transposed one
+        # is how a gradient differs from the forward product.
+        views = [op for op in graph.ops if op.kind in ("permute", "reshape")]
+        self._views = {op.outputs[0]: op for op in views}
         self._by_input: dict[_Key, str] = {}
         self._by_weights: dict[_Key, str] = {}
 

@@ -74,6 +74,7 @@ class _Loads:
         self._off_chip = off_chip
         self._held: dict[tuple[str, _Part], str] = {}
         self._values: dict[str, Value] = {}
+        # A part stores a tensor once, after the last op that writes to it.
         self._last = {
             (graph.root(name), _part_of(op)): name
             for op in graph.ops
@@ -114,6 +115,7 @@ class _Loads:
         self._held[name, part] = again
         like = op.inputs[1:2] if op.kind == "accumulate" else before[:1]
         load = _transfer(op, "remote_load", again, like, (again,))
+        # What a copy sends is loaded where it comes from, not where it goes.
         return replace(load, chip=op.source_chip)
 
     def _hold_result(self, name: str, op: Op, inputs: list[str]) -> None:
@@ -139,6 +141,7 @@ class _Loads:
 
 
 def _part_of(op: Op) -> _Part:
+    # The update runs once for all micro-batches, so it is one part whatever the stage.
     return (op.phase, -1 if op.phase is Phase.UPDATE else op.stage)
 
 

@@ -46,6 +46,8 @@ def _recomputed(graph: Graph, last: int, backward: Backward) -> Graph:
         if not op.notes.is_checkpoint
         for name in op.outputs
     }
+    # Only gradients of the same stage start recomputation: what another stage reads
+    # was carried there.
     wanted = {
         name
         for op in graph.ops
@@ -115,6 +117,7 @@ def _renamed(name: str, names: set[str]) -> str:
 def _cloned_value(value: Value, names: set[str], graph: Graph) -> Value:
     """A value made again; it must not overwrite a state a second time."""
     storage = value.storage
+    # Running statistics, for example: the first forward pass has updated them already.
     if storage and graph.values[graph.root(storage)].role is Role.STATE:
         storage = ""
     return replace(

@@ -25,6 +25,7 @@ class RemoveDead:
         needed = {*graph.outputs, *self.kept}
         read = {graph.root(name) for name in needed}
         live: list[Op] = []
+        # Backwards, so that all readers of a value are known before its maker is met.
         for op in reversed(graph.ops):
             is_read = not op.outputs or not needed.isdisjoint(op.outputs)
             if not is_read and not _writes_to(graph, op, read):
@@ -40,7 +41,7 @@ class RemoveDead:
 def _writes_to(graph: Graph, op: Op, read: set[str]) -> bool:
     """Whether the op overwrites a given value, or memory that is read after it."""
     if get_op(op.kind).is_view:
-        return False
+        return False  # its result shares memory, but it writes nothing there
     owners = {graph.root(name) for name in op.outputs} - set(op.outputs)
     given = any(graph.values[o].role is not Role.ACTIVATION for o in owners)
     return given or not owners.isdisjoint(read)

@@ -147,6 +147,8 @@ def _find_lives(
         own = [r for r in roots if graph.values[r].role in _TRANSIENT]
         for root in own:
             if root not in keys:
+                # Counted on the chip of the first op that touches it; of all that is
+                # transient only an input may be read on several.
                 value, (begin, end) = graph.values[root], uses[root]
                 keys[root] = len(memories)
                 is_given = begin < first or value.role is Role.INPUT
@@ -161,6 +163,7 @@ def _best_order(lives: _Lives, needs: _Needs) -> _Order:
     """The order with the lowest peaks, the given one if none is better."""
     best = order = list(range(len(needs)))
     peaks = lives.peaks(best)
+    # Hoisted first: what is freed early makes room, and sinking begins from there.
     for move in (_hoisted, _sunk):
         order = move(lives, needs, order)
         found = lives.peaks(order)
@@ -179,6 +182,7 @@ def _hoisted(lives: _Lives, needs: _Needs, order: _Order) -> _Order:
         made = [key for key in lives.touched[index] if begins[key] == place]
         before = [slots[need] for need in needs[index]]
         before += [latest[key] for key in freed]
+        # An op that frees less than it makes would only raise the peak earlier.
         is_hoisted = freed and lives.total(freed) >= lives.total(made)
         slots[index] = max(before) if is_hoisted else place
         for key in lives.touched[index]:
@@ -208,4 +212,5 @@ def _sunk(lives: _Lives, needs: _Needs, order: _Order) -> _Order:
 
 def _sorted(order: _Order, slots: Sequence[int]) -> _Order:
     """The order with each op in its slot, as before within a slot."""
+    # Stable: ops of one slot keep the order in which they satisfied their needs.
     return sorted(order, key=slots.__getitem__)

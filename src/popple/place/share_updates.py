@@ -62,6 +62,7 @@ class _Sharing:
         weight, gradient, *states = op.inputs
         share = self._declare_share(weight)
         updated, *results = op.outputs
+        # State exists for the share alone: that is what sharing saves.
         for state in (*states, *results):
             value = self._graph.values[state]
             self._values[state] = replace(value, type=self._share_of(value.type))
@@ -86,6 +87,7 @@ class _Sharing:
         return share
 
     def _share_of(self, kind: TensorType) -> TensorType:
+        # Rounded up: shares are equal, the last one is padded.
         return TensorType(kind.dtype, (-(-kind.num_elements // self._replicas),))
 
 

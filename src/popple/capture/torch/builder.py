@@ -118,6 +118,7 @@ class GraphBuilder:
             return
         op = self.ops[found]
         self.ops[found] = replace(op, notes=op.notes.updated(notes))
+        # Gradients are written later, with the number of this op's tag.
         number = self._numbers[op.outputs[0]]
         self._notes[number] = self._notes.get(number, NO_NOTES).updated(notes)
 

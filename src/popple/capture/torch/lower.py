@@ -116,6 +116,7 @@ def _lower_node(builder: GraphBuilder, node: Node, place: Place) -> None:
     if neighbour is None:
         chip, stage = place(tag)
     else:
+        # It has no line of its own either; reports show the neighbour's.
         chip, stage = neighbour.chip, neighbour.stage
         tag = replace(tag, module=neighbour.module, line=neighbour.line)
     context = NodeContext(builder, node, tag, chip, stage)
