@@ -1,4 +1,4 @@
-"""The op without a rule of its own: priced by what it reads and writes."""
+"""The op without a rule of its own: modelled by what it reads and writes."""
 
 from popple.graph.attrs import text
 from popple.graph.opdef import OpDef
