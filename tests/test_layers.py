@@ -40,11 +40,14 @@ BASE = frozenset(
         "popple.units",
     }
 )
+# Names that capture and engine leave for each other in a framework's graph.
+MARKS = frozenset({"popple.marks"})
 DATA = BASE | {"popple.graph", "popple.target", "popple.program"}
 FLOW = DATA | {"popple.place", "popple.plan", "popple.sim", "popple.report"}
 CORE = FLOW | {"popple.options", "popple.pipeline", "popple.record", "popple.session"}
 EVERYTHING = CORE | {
     "popple",
+    "popple.marks",
     "popple.tensor_text",
     "popple.capture",
     "popple.device",
@@ -62,6 +65,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.files": frozenset(),
     "popple.text_table": frozenset(),
     "popple.units": frozenset(),
+    "popple.marks": frozenset(),
     "popple.report": BASE,
     # Traces of host programs are SQLite files too, coded as reports are.
     "popple.trace": BASE | {"popple.report"},
@@ -79,9 +83,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     | {"popple.graph", "popple.options", "popple.pipeline", "popple.target"},
     "popple": CORE,
     "popple.tensor_text": BASE,
-    "popple.capture": BASE | {"popple.graph", "popple.tensor_text"},
+    "popple.capture": BASE
+    | MARKS
+    | {"popple.graph", "popple.place", "popple.tensor_text"},
     # An engine runs what its framework's capture has traced.
     "popple.engine": BASE
+    | MARKS
     | {"popple.capture", "popple.graph", "popple.pipeline", "popple.session"},
     "popple.device": BASE | {"popple.target"},
     "popple.distributed": BASE | {"popple.target"},

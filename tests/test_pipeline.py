@@ -9,11 +9,14 @@ import pytest
 
 import popple
 from popple.errors import UsageError
-from popple.graph import Strategy, parse_graph
-from popple.options import MemoryOptions, ModelOptions, UpdateOptions
+from popple.graph import Notes, Strategy, parse_graph
+from popple.options import MemoryOptions, ModelOptions, OpOptions, UpdateOptions
 from popple.pipeline import model_graph, passes_of, write_report
 from popple.place import (
     AccumulateGradients,
+    ApplyOpOptions,
+    GroupConvolutions,
+    MarkLinearLayers,
     Offload,
     Pipeline,
     Recompute,
@@ -46,7 +49,15 @@ def test_inference_is_replicated_shared_out_and_repeated() -> None:
         Offload(),
         RepeatOnDevice(3, 4),
         Schedule(),
+        GroupConvolutions(),
+        MarkLinearLayers(),
     ]
+
+
+def test_options_for_kinds_of_ops_come_first() -> None:
+    ops = OpOptions(by_kind={"matmul": Notes(memory_proportion=0.1)})
+    first = passes_of(ModelOptions(ops=ops))[0]
+    assert first == ApplyOpOptions(by_kind=ops.by_kind)
 
 
 def test_training_updates_then_accumulates_then_reduces() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from popple.errors import UsageError
-from popple.graph import DType, Strategy
+from popple.graph import DType, Notes, Phase, Strategy
 from popple.plan import PlanOptions
 
 
@@ -39,9 +39,25 @@ class MemoryOptions:
 
 
 @dataclass(frozen=True)
+class OpOptions:
+    """What a configuration says about ops of a family, in a stage, of a kind.
+
+    Stages are told by phase and number. The later of these beats the earlier; what is
+    noted on an op itself beats all of them.
+    """
+
+    by_family: Mapping[str, Notes] = field(default_factory=dict[str, Notes])
+    by_stage: Mapping[tuple[Phase, int], Mapping[str, Notes]] = field(
+        default_factory=dict[tuple[Phase, int], Mapping[str, Notes]]
+    )
+    by_kind: Mapping[str, Notes] = field(default_factory=dict[str, Notes])
+
+
+@dataclass(frozen=True)
 class ModelOptions:
     """Everything that decides how a captured graph is modelled.
 
+    Without `ops` all ops are planned as `plan` says and as their notes do.
     `interleaved` is how stages of a pipeline take turns; `recompute` asks for forward
     work to be done again in backward stages; collectives are merged up to
     `merged_bytes`.
@@ -57,6 +73,7 @@ class ModelOptions:
     merged_bytes: int = 0
     update: UpdateOptions | None = None
     memory: MemoryOptions = field(default_factory=MemoryOptions)
+    ops: OpOptions | None = None
     plan: PlanOptions = field(default_factory=PlanOptions)
 
     def __post_init__(self) -> None:

@@ -160,9 +160,13 @@ def model_graph(
 
 
 def passes_of(options: ModelOptions) -> list[place.Pass]:
-    """The passes that turn what was captured into what the chips run."""
+    """The passes that turn what was captured into what the chips run, in order.
 
+    What front ends capture has been through `RemoveDead`.
+    """
     passes: list[place.Pass] = []
+    if (said := options.ops) is not None:
+        passes.append(place.ApplyOpOptions(said.by_family, said.by_stage, said.by_kind))
     if update := options.update:
         passes += [
             place.UpdateWeights(
@@ -170,15 +174,18 @@ def passes_of(options: ModelOptions) -> list[place.Pass]:
             ),
             place.AccumulateGradients(options.accumulation, update.accumulator_dtype),
         ]
-    memory = options.memory
+    # Replicas reduce what was accumulated, once for each update.
     passes.append(place.Replicate(options.replicas, options.merged_bytes))
+    memory = options.memory
     if memory.shared_updates is not None:
         passes.append(place.ShareUpdates(memory.shared_updates))
+    # A pipeline recomputes by itself: its backward stages have numbers of their own.
     if options.recompute and options.strategy is Strategy.SHARDED:
         passes.append(place.Recompute())
     return [
         *passes,
         _sharing_of(options),
+        # From here on every op has its chip and stage.
         place.Offload(
             weights=memory.weights_off_chip,
             states=memory.states_off_chip,
@@ -187,6 +194,9 @@ def passes_of(options: ModelOptions) -> list[place.Pass]:
         ),
         place.RepeatOnDevice(options.device_iterations, options.micro_batch),
         place.Schedule(),
+        # The order is final but for convolutions that run side by side.
+        place.GroupConvolutions(),
+        place.MarkLinearLayers(),
     ]
 
 

@@ -2,23 +2,43 @@
 
 Models are compiled for one size of their inputs, so batches of graphs must all have
 the same: loaders here pad or trim them. Importing the package also lets models take
-and return graphs, and has operators of torch_geometric whose results have no fixed
-size traced in a form that does, and restores what torch_geometric once had and
-dropped. poptorch imports it by itself when a program that uses torch_geometric passes
-a graph to a model or compiles one.
+and return graphs, and has operators of torch_geometric, and of the libraries it builds
+on, whose results have no fixed size traced in a form that does, and restores what
+torch_geometric once had and dropped. poptorch imports it by itself when a program that
+uses one of these libraries passes a graph to a model or compiles one.
 """
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
 from poptorch import __version__
 
-from ._restored import restore as _restore
-from .collate import make_exclude_keys
-from .dataloader import FixedSizeDataLoader, FixedSizeStrategy, OverSizeStrategy
-from .fixed_size_options import FixedSizeOptions
-from .override import register_overrides as _register_overrides
-from .types import PyGArgsParser
-from .utils import TrainingStepper, set_aggregation_dim_size
+from . import _foreign
+
+# First, and by itself: a program may use torch_scatter without torch_geometric.
+_foreign.register()
+
+if TYPE_CHECKING or find_spec("torch_geometric") is not None:
+    from ._restored import restore as _restore
+    from .collate import make_exclude_keys
+    from .dataloader import FixedSizeDataLoader, FixedSizeStrategy, OverSizeStrategy
+    from .fixed_size_options import FixedSizeOptions
+    from .override import register_overrides as _register_overrides
+    from .types import PyGArgsParser
+    from .utils import TrainingStepper, set_aggregation_dim_size
+
+    _register_overrides()
+    _restore()
+else:
+
+    def __getattr__(name: str) -> None:
+        """Say what is missing: all that the package offers is for torch_geometric."""
+        if name in __all__:
+            raise ModuleNotFoundError("No module named 'torch_geometric'")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "FixedSizeDataLoader",
@@ -31,6 +51,3 @@ __all__ = [
     "make_exclude_keys",
     "set_aggregation_dim_size",
 ]
-
-_register_overrides()
-_restore()

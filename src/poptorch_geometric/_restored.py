@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 from torch_geometric import nn, typing
 
-from popple.capture.torch.foreign import points, splines
 from poptorch._logging import logger
+
+from ._foreign import points, splines
 
 __all__ = ["restore"]
 
@@ -53,10 +54,9 @@ def _ignore_further_arguments(layer: type[nn.MessagePassing]) -> None:
 
 
 def _define_neighbour_search() -> None:
-    schemas = {schema.partition("(")[0]: schema for schema in points.PYG_SCHEMAS}
     for name, (flag, operator) in _SEARCH.items():
         if not hasattr(torch.ops.pyg, name):
-            _LIBRARY.define(schemas[name])
+            _LIBRARY.define(name + points.PYG_SCHEMAS[name])
             _LIBRARY.impl(name, operator, "CompositeImplicitAutograd")
             setattr(typing, flag, True)
 

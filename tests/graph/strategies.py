@@ -5,16 +5,22 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from popple.graph import (
-    Attr,
+    NO_NOTES,
     DType,
     Execution,
     Graph,
+    LinearPass,
+    LinearProduct,
+    MultiConv,
+    Notes,
     Op,
     Phase,
     Role,
+    SerialSplit,
     Strategy,
     TensorType,
     Value,
+    sorted_labels,
 )
 
 # As frameworks name things: dots, slashes, brackets, but no blanks.
@@ -27,16 +33,25 @@ TYPES = st.builds(
 )
 
 
-def attrs() -> st.SearchStrategy[dict[str, Attr]]:
-    number = st.one_of(st.integers(-9, 9), st.floats(-9, 9))
-    value = st.one_of(
-        st.booleans(),
-        number,
-        TEXTS,
-        st.lists(st.integers(-9, 9), max_size=2).map(tuple),
-        st.lists(TEXTS, max_size=2).map(tuple),
+def notes() -> st.SearchStrategy[Notes]:
+    """Notes on an op, most of them silent about most things."""
+    groups = st.builds(
+        MultiConv, TEXTS, st.none() | st.integers(0, 9), st.none() | st.floats(0, 1)
     )
-    return st.dictionaries(st.sampled_from(["dim", "kernel", "mode"]), value)
+    linear = st.builds(LinearProduct, st.sampled_from(LinearPass), st.booleans())
+    labels = st.dictionaries(NAMES, TEXTS, max_size=2).map(sorted_labels)
+    return st.builds(
+        Notes,
+        st.none() | st.floats(0, 1),
+        st.sampled_from([None, DType.F16, DType.F32]),
+        st.none() | st.integers(1, 99),
+        st.booleans(),
+        st.none() | st.builds(SerialSplit, TEXTS, st.integers(0, 4)),
+        st.none() | groups,
+        TEXTS,
+        st.none() | linear,
+        labels,
+    )
 
 
 def executions() -> st.SearchStrategy[Execution]:
@@ -81,10 +96,11 @@ def _draw_op(draw: st.DrawFn, name: str, known: list[str], num_chips: int) -> Op
         "generic",
         tuple(inputs),
         (name,),
-        {"framework_op": "aten::x", **draw(attrs())},
+        {"framework_op": draw(TEXTS)},
         draw(st.sampled_from(Phase)),
         draw(st.integers(0, num_chips - 1)),
         draw(st.integers(0, 3)),
         draw(TEXTS),
         draw(TEXTS),
+        draw(st.just(NO_NOTES) | notes()),
     )

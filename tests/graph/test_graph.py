@@ -4,8 +4,10 @@ import pytest
 
 from popple.errors import GraphError
 from popple.graph import (
+    NO_NOTES,
     DType,
     Execution,
+    Notes,
     Phase,
     Role,
     TensorType,
@@ -18,8 +20,10 @@ graph "g" {
   input %x : f32[2,3]
   weight %w : f16[3]
   state %m : f16[3]
-  reshape %r : %y : f32[6] shares %x = (%x) {"b": 2, "a": [1, 0]} forward chip=0 stage=0
-  permute %p : %z : f32[6] shares %y = (%y) forward chip=0 stage=0
+  slice %r : %y : f32[1,3] shares %x = (%x) {"start": 1, "dim": 0} notes \
+{"block_size": 4} forward chip=0 stage=0
+  permute %p : %z : f32[3,1] shares %y = (%y) {"order": [1, 0]} forward chip=0 stage=0
+  cholesky %c : %l : f32[2,3] = (%x) {"is_upper": true} forward chip=0 stage=0
 }
 """)
 
@@ -61,24 +65,44 @@ def test_views_lead_to_the_value_that_owns_the_memory() -> None:
 
 
 def test_values_are_found_by_role() -> None:
-    assert [value.name for value in GRAPH.with_role(Role.ACTIVATION)] == ["y", "z"]
+    found = GRAPH.with_role(Role.ACTIVATION)
+    assert [value.name for value in found] == ["y", "z", "l"]
 
 
 def test_signatures_sort_attributes_and_forget_names() -> None:
     signature = GRAPH.signature(GRAPH.ops[0])
-    assert signature.attrs == (("a", (1, 0)), ("b", 2))
+    assert signature.attrs == (("dim", 0), ("start", 1))
+    assert signature.notes == Notes(block_size=4)
     assert signature.inputs == (TensorType(DType.F32, (2, 3)),)
-    assert str(signature) == "reshape(f32[2,3]) -> f32[6]"
+    assert str(signature) == "slice(f32[2,3]) -> f32[1,3]"
 
 
-def test_attributes_are_read_with_defaults() -> None:
+def test_attributes_are_read_by_their_types() -> None:
+    part, turned, factor = map(GRAPH.signature, GRAPH.ops)
+    assert (part.integer("start"), part.ints("dim")) == (1, (0,))
+    assert turned.ints("order") == (1, 0)
+    assert factor.flag("is_upper")
+
+
+def test_absent_attributes_have_what_the_reader_says() -> None:
     signature = GRAPH.signature(GRAPH.ops[0])
-    assert signature.attr("b") == 2
-    assert signature.attr("c", 7) == 7
-    assert (signature.ints("a"), signature.ints("b")) == ((1, 0), (2,))
-    assert signature.ints("c") == ()
+    assert signature.attr("order", 7) == 7
+    assert signature.ints("order") == ()
     with pytest.raises(KeyError):
-        signature.attr("c")
+        signature.attr("order")
+
+
+def test_an_op_beside_another_has_its_place_and_nothing_else() -> None:
+    op = GRAPH.ops[0].with_place(chip=1, stage=2)
+    other = op.beside("o", "relu", ("y",), ("e",))
+    assert (other.chip, other.stage, other.phase) == (1, 2, Phase.FORWARD)
+    assert (other.attrs, other.notes) == ({}, NO_NOTES)
+
+
+def test_a_copy_between_chips_reads_on_the_chip_it_copies_from() -> None:
+    op = GRAPH.ops[0].with_place(chip=1, stage=0)
+    copy = op.beside("o", "chip_copy", ("x",), ("e",), {"source": 3})
+    assert (op.source_chip, copy.source_chip) == (1, 3)
 
 
 def test_a_changed_copy_leaves_the_graph_alone() -> None:
@@ -88,7 +112,7 @@ def test_a_changed_copy_leaves_the_graph_alone() -> None:
     assert (changed.ops[0].chip, changed.ops[0].stage) == (1, 2)
     assert "e" in changed.values
     assert "e" not in GRAPH.values
-    assert len(GRAPH.ops) == 2
+    assert len(GRAPH.ops) == 3
 
 
 def test_training_has_more_than_a_forward_phase() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from popple.errors import GraphError
-from popple.graph import Graph, Op, parse_graph, render_graph, verify
+from popple.graph import Graph, Notes, Op, parse_graph, render_graph, verify
 from tests.graph.strategies import graphs
 
 TEXT = """\
@@ -15,9 +15,10 @@ graph "train" strategy=pipelined num_chips=2 accumulation=4 recompute=1 {
   constant %eps : f16[1] shares %step
   matmul %fc : %y : f32[16,10] = (%x, %fc.weight) forward chip=0 stage=0 in "net.fc" \
 at "m.py:3"
-  reshape %view : %z : f32[160] shares %y = (%y) {"order": [1, 0]} forward chip=1 \
+  permute %view : %z : f32[10,16] shares %y = (%y) {"order": [1, 0]} forward chip=1 \
 stage=1
-  sort %s : %v : f32[160] ; %i : i32[160] = (%z) backward chip=1 stage=1
+  sort %s : %v : f32[10,16] ; %i : i32[10,16] = (%z) {"dim": 0} notes \
+{"block_size": 8, "labels": {"a": "b"}} backward chip=1 stage=1
   stream_out %out = (%v) update chip=1 stage=1
   output %z
 }
@@ -35,6 +36,7 @@ def test_parts_land_in_their_fields() -> None:
     assert (op.module, op.line) == ("net.fc", "m.py:3")
     assert graph.ops[1].attrs == {"order": (1, 0)}
     assert graph.ops[2].outputs == ("v", "i")
+    assert graph.ops[2].notes == Notes(block_size=8, labels=(("a", "b"),))
     assert graph.values["z"].storage == "y"
     assert graph.execution.accumulation == 4
     assert graph.outputs == ("z",)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from popple.graph import Graph, Op, Phase, Role, parse_graph, verify
+from popple.graph import (
+    NO_NOTES,
+    DType,
+    Graph,
+    MultiConv,
+    Notes,
+    Op,
+    Phase,
+    Role,
+    TensorType,
+    Value,
+    parse_graph,
+    verify,
+)
 from popple.place import Shard, UpdateWeights, run_passes
 
 # Two linear layers on two chips: x @ a | @ b, their backward pass, no update yet.
@@ -70,9 +83,9 @@ def assert_local(graph: Graph) -> None:
     verify(graph)
     chips = {name: op.chip for op in graph.ops for name in op.outputs}
     for op in graph.ops:
-        reads_on = op.attrs["source"] if op.kind == "chip_copy" else op.chip
         for name in op.inputs:
-            assert chips.get(name, reads_on) == reads_on, (op.name, name)
+            chip = chips.get(name, op.source_chip)
+            assert chip == op.source_chip, (op.name, name)
     _assert_one_home_per_weight(graph)
 
 
@@ -96,10 +109,10 @@ def assert_staged(graph: Graph) -> None:
 def _assert_one_home_per_weight(graph: Graph) -> None:
     homes: dict[str, int] = {}
     for op in graph.ops:
-        chip = int(str(op.attrs["source"])) if op.kind == "chip_copy" else op.chip
         for name in op.inputs:
             if graph.values[name].role in (Role.WEIGHT, Role.STATE):
-                assert homes.setdefault(name, chip) == chip, (op.name, name)
+                home = homes.setdefault(name, op.source_chip)
+                assert home == op.source_chip, (op.name, name)
 
 
 def two_chips_updated() -> Graph:
@@ -110,3 +123,62 @@ def two_chips_updated() -> Graph:
 def sharded(text: str) -> Graph:
     """A graph in text form, sharded."""
     return run_passes(parse_graph(text), [Shard()])
+
+
+FIELD, KERNEL = (4, 64, 16, 16), (64, 64, 1, 1)
+
+
+def _half(name: str, shape: tuple[int, ...], role: Role = Role.ACTIVATION) -> Value:
+    return Value(name, TensorType(DType.F16, shape), role)
+
+
+def two_convolutions(group: str, chained: bool = False) -> Graph:
+    """Two convolutions of a group with a gradient each, something between them."""
+    window = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+    notes = Notes(multi_conv=MultiConv(group)) if group else NO_NOTES
+    second = "middle" if chained else "x1"
+    ops = (
+        Op("a", "conv", ("x0", "w0"), ("y0",), window, notes=notes),
+        Op("relu", "relu", ("y0",), ("middle",)),
+        Op("b", "conv", (second, "w1"), ("y1",), window, notes=notes),
+        Op("ga", "conv_input_grad", ("y0", "w0"), ("g0",), window, Phase.BACKWARD),
+        Op("gb", "conv_input_grad", ("y1", "w1"), ("g1",), window, Phase.BACKWARD),
+    )
+    given = [_half(n, FIELD, Role.STATE) for n in ("x0", "x1")]
+    given += [_half(n, KERNEL, Role.WEIGHT) for n in ("w0", "w1")]
+    made = [_half(n, FIELD) for n in ("y0", "middle", "y1", "g0", "g1")]
+    values = {v.name: v for v in (*given, *made)}
+    return Graph("g", values, ops, ("middle", "g0", "g1"))
+
+
+BATCH, INPUTS, OUTPUTS = 8, 1000, 1000
+
+
+def single(name: str, *shape: int, role: Role = Role.ACTIVATION, of: str = "") -> Value:
+    """A value of single precision; `of` owns its memory."""
+    return Value(name, TensorType(DType.F32, shape), role, of)
+
+
+def linear_layer(inputs: int = INPUTS, outputs: int = OUTPUTS) -> Graph:
+    """x @ w with both gradients, that of w as torch makes it: dy^T @ x."""
+    turn = {"order": (1, 0)}
+    ops = (
+        Op("t", "permute", ("w",), ("wt",), turn),
+        Op("forward", "matmul", ("x", "wt"), ("y",)),
+        Op("input", "matmul", ("dy", "w"), ("dx",), phase=Phase.BACKWARD),
+        Op("s", "permute", ("dy",), ("dyt",), turn, Phase.BACKWARD),
+        Op("weight", "matmul", ("dyt", "x"), ("dw",), phase=Phase.BACKWARD),
+        Op("step", "sgd_update", ("w", "dw"), ("w2",), phase=Phase.UPDATE),
+    )
+    values = (
+        single("x", BATCH, inputs, role=Role.STATE),
+        single("w", outputs, inputs, role=Role.WEIGHT),
+        single("dy", BATCH, outputs, role=Role.STATE),
+        single("wt", inputs, outputs, of="w"),
+        single("dyt", outputs, BATCH, of="dy"),
+        single("y", BATCH, outputs),
+        single("dx", BATCH, inputs),
+        single("dw", outputs, inputs),
+        single("w2", outputs, inputs, of="w"),
+    )
+    return Graph("g", {v.name: v for v in values}, ops, ("y", "dx"))

@@ -50,7 +50,9 @@ def test_forward_work_is_redone_in_the_backward_stage() -> None:
 
 
 def test_a_checkpoint_is_kept_and_not_redone() -> None:
-    graph = piped(TEXT.replace("(%x) forward", '(%x) {"checkpoint": true} forward'))
+    graph = piped(
+        TEXT.replace("(%x) forward", '(%x) notes {"is_checkpoint": true} forward')
+    )
     assert [op.inputs[1] for op in ops_of(graph, "stash")] == ["a"]
     assert {op.name for op in graph.ops if op.name.endswith(".again")} == {"b.again"}
 

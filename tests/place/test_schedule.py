@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from popple.graph import Graph, parse_graph
+from popple.graph import Graph, find_dependencies, parse_graph
 from popple.place import AccumulateGradients, Pipeline, Schedule, Shard, run_passes
-from popple.place.needs import find_needs
 from tests.place.graphs import ONE_CHIP, SGD, TWO_CHIPS
 from tests.place.test_properties import networks
 
@@ -71,5 +70,7 @@ def test_random_graphs_keep_their_needs(
     after = run_passes(before, [Schedule()])
     assert sorted(op.name for op in after.ops) == sorted(op.name for op in before.ops)
     places = {op.name: place for place, op in enumerate(after.ops)}
-    for op, needs in zip(before.ops, find_needs(before, before.ops), strict=True):
+    for op, needs in zip(
+        before.ops, find_dependencies(before, before.ops), strict=True
+    ):
         assert all(places[before.ops[n].name] < places[op.name] for n in needs)

@@ -37,12 +37,12 @@ PIPELINE = """graph "pipe" strategy=pipelined num_chips=2 num_stages=3 accumulat
   weight %w1 : f32[64,96]
   state %ring : f32[3,64,96]
   add %f0 : %f0 : f32[64,96] = (%x, %w0) forward 0/0
-  stash %s0 : %s0 : f32[3,64,96] shares %ring = (%ring, %f0) {"depth": 3} forward 0/0
+  stash %s0 : %s0 : f32[3,64,96] shares %ring = (%ring, %f0) forward 0/0
   chip_copy %c0 : %c0 : f32[64,96] = (%f0) {"source": 0} forward 1/0
   mul %f1 : %f1 : f32[64,96] = (%c0, %w1) forward 1/1
   mul %g1 : %g1 : f32[64,96] = (%f1, %c0) backward 1/1
   chip_copy %c1 : %c1 : f32[64,96] = (%g1) {"source": 1} backward 0/1
-  restore %r0 : %r0 : f32[64,96] = (%s0) {"depth": 3} backward 0/2
+  restore %r0 : %r0 : f32[64,96] = (%s0) backward 0/2
   mul %g0 : %g0 : f32[64,96] = (%c1, %r0) backward 0/2
   all_reduce %ar0 : %ar0 : f32[64,96] shares %g0 = (%g0) {"replicas": 2} update 0/0
   sgd_update %u0 : %w0u : f32[64,96] shares %w0 = (%w0, %ar0) update 0/0

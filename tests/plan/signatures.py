@@ -39,8 +39,10 @@ def make(
     outputs: list[TensorType],
     **attrs: Attr,
 ) -> Signature:
-    """A signature in one line."""
-    return Signature(kind, tuple(inputs), tuple(outputs), tuple(sorted(attrs.items())))
+    """A signature in one line, its attributes complete."""
+    complete = OPS[kind].schema.complete(attrs, kind, "")
+    listed = tuple(sorted(complete.items()))
+    return Signature(kind, tuple(inputs), tuple(outputs), listed)
 
 
 def signature_of(kind: str) -> Signature:
@@ -140,7 +142,7 @@ _SPECIAL: dict[str, Signature] = {
     "stream_out": make("stream_out", [_MATRIX], []),
     "remote_store": make("remote_store", [_MATRIX], []),
     "chip_copy": make("chip_copy", [_MATRIX], [_MATRIX], source=1),
-    "stash": make("stash", [f16(3, 64, 96), _MATRIX], [f16(3, 64, 96)], depth=3),
-    "restore": make("restore", [f16(3, 64, 96)], [_MATRIX], depth=3),
+    "stash": make("stash", [f16(3, 64, 96), _MATRIX], [f16(3, 64, 96)]),
+    "restore": make("restore", [f16(3, 64, 96)], [_MATRIX]),
     "generic": make("generic", [_MATRIX, _ROW], [_MATRIX], framework_op="aten.lgamma"),
 }

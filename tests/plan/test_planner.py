@@ -1,8 +1,11 @@
 """The planner answers equal questions once and checks what rules give it."""
 
+from dataclasses import replace
+
 import pytest
 
 from popple.errors import PlanError
+from popple.graph import DType, Notes
 from popple.plan import OpPlan, Planner, PlanOptions, PlanRequest, TileMapping
 from popple.plan import planner as module
 from popple.program import TileVector
@@ -45,6 +48,6 @@ def test_an_op_can_have_wishes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(module, "get_rule", lambda kind: rule)
     planner = Planner(bow(), PlanOptions(partials="f16"))
-    wishes = {"memory_proportion": 0.1, "order": 1}
-    planner.plan(make("add", [f32(64)], [f32(64)], **wishes), (None,))
-    assert seen == [PlanOptions(memory_proportion=0.1, partials="f16")]
+    for notes in (Notes(memory_proportion=0.1), Notes(partials=DType.F32)):
+        planner.plan(replace(ADD, notes=notes), (None, None))
+    assert seen == [PlanOptions(0.1, "f16"), PlanOptions(0.6, "f32")]

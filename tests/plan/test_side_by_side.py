@@ -1,81 +1,58 @@
-"""Convolutions side by side: grouped, gathered, merged."""
+"""Convolutions side by side: their tiles, and the phases they share."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-from popple.graph import DType, Graph, Op, Phase, Role, TensorType, Value
+from popple.graph import Graph, MultiConv
+from popple.place import GroupConvolutions
 from popple.plan import plan_graph
 from popple.plan.planner import Planner
-from popple.plan.side_by_side import group_of, place_side_by_side
+from popple.plan.side_by_side import share_side_by_side
 from popple.program import Execute, Sequence, Step, combine
 from popple.target import load_target
+from tests.place.graphs import two_convolutions
 
-FIELD, KERNEL = (4, 64, 16, 16), (64, 64, 1, 1)
 TARGET = load_target("gc200")
 
 
-def value(name: str, shape: tuple[int, ...], role: Role = Role.ACTIVATION) -> Value:
-    return Value(name, TensorType(DType.F16, shape), role)
+def grouped(group: str) -> Graph:
+    return GroupConvolutions().apply(two_convolutions(group))
 
 
-def make_graph(group: str, chained: bool = False) -> Graph:
-    """Two convolutions with a gradient each, something between them."""
-    window = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
-    attrs = {**window, "multi_conv": group} if group else window
-    second = "middle" if chained else "x1"
-    ops = (
-        Op("a", "conv", ("x0", "w0"), ("y0",), attrs),
-        Op("relu", "relu", ("y0",), ("middle",)),
-        Op("b", "conv", (second, "w1"), ("y1",), attrs),
-        Op("ga", "conv_input_grad", ("y0", "w0"), ("g0",), window, Phase.BACKWARD),
-        Op("gb", "conv_input_grad", ("y1", "w1"), ("g1",), window, Phase.BACKWARD),
+def test_members_have_tiles_of_their_own() -> None:
+    shares = share_side_by_side(grouped("block"), Planner(TARGET))
+    assert set(shares) == {"a", "b", "ga", "gb"}
+    first, second = sorted(
+        [shares["a"], shares["b"]], key=lambda share: share.first_tile
     )
-    given = [value(n, FIELD, Role.STATE) for n in ("x0", "x1")]
-    given += [value(n, KERNEL, Role.WEIGHT) for n in ("w0", "w1")]
-    made = [value(n, FIELD) for n in ("y0", "middle", "y1", "g0", "g1")]
-    values = {v.name: v for v in (*given, *made)}
-    return Graph("g", values, ops, ("middle", "g0", "g1"))
+    assert first.first_tile + first.num_tiles <= second.first_tile
 
 
-def placed(graph: Graph) -> tuple[Op, ...]:
-    return place_side_by_side(graph, Planner(TARGET)).ops
+def test_ops_that_run_alone_have_no_share() -> None:
+    assert share_side_by_side(grouped(""), Planner(TARGET)) == {}
 
 
-def test_members_run_in_a_row_on_tiles_of_their_own() -> None:
-    ops = placed(make_graph("block"))
-    assert [op.name for op in ops] == ["a", "b", "relu", "ga", "gb"]
-    tiles = {op.name: op.attrs["tiles"] for op in ops if "tiles" in op.attrs}
-    assert set(tiles) == {"a", "b", "ga", "gb"}
-    assert tiles["a"] != tiles["b"]
-
-
-def test_passes_are_groups_of_their_own() -> None:
-    groups = {op.name: group_of(op) for op in placed(make_graph("block"))}
-    assert groups["a"] == groups["b"] != groups["ga"] == groups["gb"]
-    assert groups["relu"] == ""
-
-
-def test_what_depends_on_each_other_runs_in_turn() -> None:
-    graph = make_graph("block", chained=True)
-    assert placed(graph) == graph.ops
-    assert placed(make_graph("")) == make_graph("").ops
-
-
-def test_gradients_share_tiles_as_the_program_wishes() -> None:
-    graph = make_graph("block")
-    wishes = {"reserved_tiles": 700, "cycle_back_off": 0.0}
-    marked = [
-        replace(op, attrs={**op.attrs, **wishes}) if op.kind == "conv" else op
+def test_tiles_are_dealt_as_the_program_wishes() -> None:
+    wish = MultiConv("block", reserved_tiles=700, cycle_back_off=0.0)
+    graph = grouped("block")
+    noted = [
+        replace(op, notes=replace(op.notes, multi_conv=wish))
+        if op.notes.multi_conv
+        else op
         for op in graph.ops
     ]
-    ops = placed(graph.with_ops(marked))
-    for op in (op for op in ops if "tiles" in op.attrs):
-        assert op.attrs["reserved_tiles"] == 700
-    tiles = next(op.attrs["tiles"] for op in ops if op.name == "gb")
-    assert isinstance(tiles, tuple)
-    assert int(tiles[1]) <= TARGET.chip.num_tiles - 700
+    shares = share_side_by_side(graph.with_ops(noted), Planner(TARGET))
+    assert shares["gb"].num_tiles <= TARGET.chip.num_tiles - 700
+
+
+def test_equal_members_are_planned_on_different_tiles() -> None:
+    graph = grouped("block")
+    signatures = {graph.signature(op) for op in graph.ops if op.kind == "conv"}
+    assert len(signatures) == 1
+    plans = plan_graph(graph, TARGET).plans
+    assert plans["a"].outputs != plans["b"].outputs
 
 
 def compute_phases(step: Step) -> list[Execute]:
@@ -86,7 +63,7 @@ def compute_phases(step: Step) -> list[Execute]:
 
 def test_merged_phases_hold_the_vertices_of_all() -> None:
     alone, together = (
-        compute_phases(plan_graph(make_graph(group), TARGET).program.main)
+        compute_phases(plan_graph(grouped(group), TARGET).program.main)
         for group in ("", "block")
     )
     assert len(together) < len(alone)

@@ -17,14 +17,16 @@ from tensorflow.python.ipu.ops.pipelining_ops import (  # noqa: E402
 
 from ipu_tensorflow_addons.keras import layers  # noqa: E402
 from ipu_tensorflow_addons.v1 import layers as v1_layers  # noqa: E402
-from popple.graph import Graph, Op  # noqa: E402
+from popple.graph import DType, Graph, Notes, Op  # noqa: E402
+from popple.place import ApplyOpOptions  # noqa: E402
 from tests.capture.tensorflow.tracing import graph_of, ints, of_kind, spec  # noqa: E402
 
 PROPORTION = "availableMemoryProportion"
 
 
-def configured(config: Any, graph: Graph) -> Graph:
-    return _op_options.with_options(graph, config._create_protobuf())
+def configured(config: Any, graph: Graph, stages: str = "") -> Graph:
+    said = _op_options.op_options(config._create_protobuf(), stages)
+    return ApplyOpOptions(said.by_family, said.by_stage, said.by_kind).apply(graph)
 
 
 def mixed(x: Any, k: Any, table: Any, rows: Any) -> Any:
@@ -49,10 +51,9 @@ def test_every_kind_of_op_has_options_of_its_own() -> None:
     config.slices.poplar_options = {PROPORTION: "0.3"}
     graph = configured(config, mixed_graph())
     conv, product, lookup = (only(graph, k) for k in ("conv", "matmul", "gather"))
-    assert (conv.attrs["memory_proportion"], conv.attrs["partials"]) == (0.1, "f16")
-    assert product.attrs["memory_proportion"] == 0.2
-    assert product.attrs["partials"] == "f32"
-    assert lookup.attrs["memory_proportion"] == 0.3
+    assert conv.notes == Notes(memory_proportion=0.1, partials=DType.F16)
+    assert product.notes == Notes(memory_proportion=0.2, partials=DType.F32)
+    assert lookup.notes == Notes(memory_proportion=0.3)
 
 
 def test_nothing_is_said_where_the_configuration_says_nothing() -> None:
@@ -67,9 +68,8 @@ def test_stages_have_options_of_their_own() -> None:
     graph = mixed_graph()
     for stage, expected in ((0, None), (1, 0.4)):
         staged = graph.with_ops(op.with_place(stage, stage) for op in graph.ops)
-        config = ipu.config.IPUConfig()._create_protobuf()
-        found = _op_options.with_options(staged, config, stages)
-        assert only(found, "matmul").attrs.get("memory_proportion") == expected
+        found = configured(ipu.config.IPUConfig(), staged, stages)
+        assert only(found, "matmul").notes.memory_proportion == expected
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0, 128), (16, 16)])
@@ -84,7 +84,7 @@ def test_solvers_work_in_blocks_of_a_given_size(given: int, expected: int) -> No
     )
     found = configured(config, graph)
     for kind in ("cholesky", "triangular_solve"):
-        assert only(found, kind).attrs["poplin.blockSize"] == expected
+        assert only(found, kind).notes.block_size == expected
 
 
 @pytest.mark.parametrize("layer", [layers.LSTM, layers.GRU, v1_layers.PopnnLSTM])
@@ -104,6 +104,8 @@ def test_a_recurrent_layer_is_planned_by_its_own_options(layer: Any) -> None:
 
     made.build((5, 2, 3))
     graph = graph_of(gradient, spec(5, 2, 3))
-    found = [only(graph, kind).attrs for kind in ("recurrent", "recurrent_grad")]
-    wishes = [(attrs["memory_proportion"], attrs["partials"]) for attrs in found]
-    assert wishes == [(0.1, "f16"), (0.2, "f32")]
+    found = [only(graph, kind).notes for kind in ("recurrent", "recurrent_grad")]
+    assert found == [
+        Notes(memory_proportion=0.1, partials=DType.F16),
+        Notes(memory_proportion=0.2, partials=DType.F32),
+    ]

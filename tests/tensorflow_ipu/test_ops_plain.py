@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
+
+from popple.graph import parse_notes  # noqa: E402
 
 
 def some(*shape: int, seed: int = 0) -> Any:
@@ -135,7 +136,9 @@ def test_options_of_multi_conv_are_on_its_convolutions(plan_type: str) -> None:
     marks = op.node_def.attr
     assert ("_ipu_multi_conv" in marks) == (plan_type == "parallel")
     if plan_type == "parallel":
-        assert json.loads(marks["_ipu_multi_conv"].s)["cycle_back_off"] == 0.5
+        group = parse_notes(marks["_ipu_multi_conv"].s.decode()).multi_conv
+        assert group is not None
+        assert group.cycle_back_off == 0.5
 
 
 def test_convolutions_side_by_side_do_not_need_each_other() -> None:

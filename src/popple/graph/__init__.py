@@ -1,40 +1,56 @@
 """Graph: ops over values, what is computed. Printable, parsable, verifiable."""
 
-from popple.graph.graph import (
-    Attr,
-    Execution,
-    Graph,
-    Op,
-    Phase,
-    Role,
-    Signature,
-    Strategy,
-    Value,
+from popple.graph.attrs import Attr, AttrDef, AttrType
+from popple.graph.dependencies import find_dependencies
+from popple.graph.graph import Execution, Graph, Op, Phase, Role, Strategy, Value
+from popple.graph.notes import (
+    NO_NOTES,
+    LinearPass,
+    LinearProduct,
+    MultiConv,
+    Notes,
+    SerialSplit,
+    parse_notes,
+    render_notes,
+    sorted_labels,
 )
 from popple.graph.opdef import OpDef
 from popple.graph.ops import FAMILIES, OPS, find_op, get_op
+from popple.graph.signature import Signature
 from popple.graph.text import parse_graph, render_graph
 from popple.graph.types import DType, TensorType
 from popple.graph.verify import verify
 
 __all__ = [
     "FAMILIES",
+    "NO_NOTES",
     "OPS",
     "Attr",
+    "AttrDef",
+    "AttrType",
     "DType",
     "Execution",
     "Graph",
+    "LinearPass",
+    "LinearProduct",
+    "MultiConv",
+    "Notes",
     "Op",
     "OpDef",
     "Phase",
     "Role",
+    "SerialSplit",
     "Signature",
     "Strategy",
     "TensorType",
     "Value",
+    "find_dependencies",
     "find_op",
     "get_op",
     "parse_graph",
+    "parse_notes",
     "render_graph",
+    "render_notes",
+    "sorted_labels",
     "verify",
 ]

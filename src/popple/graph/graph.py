@@ -12,9 +12,12 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from popple.errors import GraphError, suggest
+from popple.graph.attrs import Attr
+from popple.graph.notes import NO_NOTES, Notes
+from popple.graph.ops import OPS, find_op
+from popple.graph.signature import Signature
 from popple.graph.types import TensorType
-
-Attr = int | float | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
 
 class Phase(enum.Enum):
@@ -60,7 +63,11 @@ class Value:
 
 @dataclass(frozen=True)
 class Op:
-    """One operation: `kind` names its OpDef in the op table."""
+    """One operation: `kind` names its OpDef in the op table.
+
+    `attrs` are checked against that OpDef and completed with its defaults; GraphError
+    says which attribute does not belong there. `notes` are advice to the planner.
+    """
 
     name: str
     kind: str
@@ -72,10 +79,50 @@ class Op:
     stage: int = 0
     module: str = ""
     line: str = ""
+    notes: Notes = NO_NOTES
+
+    def __post_init__(self) -> None:
+        definition = find_op(self.kind)
+        if definition is None:
+            what = f"there is no op {self.kind!r}."
+            raise GraphError(what, where=self.line, remedy=suggest(self.kind, OPS))
+        if not definition.attrs and not self.attrs:  # most ops, and passes copy many
+            return
+        subject = f"{self.kind} %{self.name}"
+        attrs = definition.schema.complete(self.attrs, subject, self.line)
+        object.__setattr__(self, "attrs", attrs)
+
+    @property
+    def source_chip(self) -> int:
+        """The chip whose memory the op reads: its own, but for copies between chips."""
+        source = self.attrs.get("source") if self.kind == "chip_copy" else None
+        return source if isinstance(source, int) else self.chip
 
     def with_place(self, chip: int, stage: int) -> Op:
         """This op on another chip and pipeline stage."""
         return replace(self, chip=chip, stage=stage)
+
+    def beside(
+        self,
+        name: str,
+        kind: str,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        attrs: Mapping[str, Attr] | None = None,
+    ) -> Op:
+        """Another op where this one stands: in its phase, on its chip, of its module.
+
+        Attributes and notes are about this op alone, so the other has none of them.
+        """
+        return replace(
+            self,
+            name=name,
+            kind=kind,
+            inputs=inputs,
+            outputs=outputs,
+            attrs=attrs or {},
+            notes=NO_NOTES,
+        )
 
 
 @dataclass(frozen=True)
@@ -116,37 +163,6 @@ class Execution:
 
 
 @dataclass(frozen=True)
-class Signature:
-    """What decides an op's plan and cost: kind, types and attributes. Hashable."""
-
-    kind: str
-    inputs: tuple[TensorType, ...]
-    outputs: tuple[TensorType, ...]
-    attrs: tuple[tuple[str, Attr], ...] = ()
-
-    def attr(self, name: str, default: Attr | None = None) -> Attr:
-        """The attribute `name`, or `default`."""
-        for key, value in self.attrs:
-            if key == name:
-                return value
-        if default is None:
-            raise KeyError(name)
-        return default
-
-    def ints(self, name: str) -> tuple[int, ...]:
-        """The attribute `name` as a tuple of integers, empty if absent."""
-        value = self.attr(name, ())
-        if not isinstance(value, tuple):
-            value = (int(value),)
-        return tuple(int(v) for v in value)
-
-    def __str__(self) -> str:
-        sources = ", ".join(map(str, self.inputs))
-        results = ", ".join(map(str, self.outputs))
-        return f"{self.kind}({sources}) -> {results}"
-
-
-@dataclass(frozen=True)
 class Graph:
     """Ops in execution order over named values; `outputs` go back to the host."""
 
@@ -161,12 +177,13 @@ class Graph:
         return self.values[name].type
 
     def signature(self, op: Op) -> Signature:
-        """The op's kind, types and attributes as one hashable key."""
+        """The op's kind, types, attributes and notes as one hashable key."""
         return Signature(
             op.kind,
             tuple(self.type_of(name) for name in op.inputs),
             tuple(self.type_of(name) for name in op.outputs),
             tuple(sorted(op.attrs.items())),
+            op.notes,
         )
 
     def root(self, name: str) -> str:

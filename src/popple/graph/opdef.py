@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from popple.errors import GraphError
-from popple.graph.graph import Signature
+from popple.graph.attrs import AttrDef, Schema
+from popple.graph.signature import Signature
 
 Check = Callable[[Signature], str]
 """Returns what is wrong with a signature, or an empty string."""
@@ -22,7 +23,8 @@ class OpDef:
     """Name, family and legality of one kind of op.
 
     `arity` bounds the number of inputs (None: no upper bound). A view's outputs
-    share memory with its first input and cost nothing. `attrs` are mandatory.
+    share memory with its first input and cost nothing. `attrs` are all attributes that
+    its ops may have; `schema` checks them.
     """
 
     name: str
@@ -30,17 +32,23 @@ class OpDef:
     doc: str
     arity: tuple[int, int | None] = (1, 1)
     num_outputs: int | None = 1
-    attrs: tuple[str, ...] = ()
+    attrs: tuple[AttrDef, ...] = ()
     is_view: bool = False
     check: Check = accept
+    schema: Schema = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Made once: every op of the kind is held against it.
+        object.__setattr__(self, "schema", Schema(self.attrs))
         low, high = self.arity
         if low < 0 or (high is not None and high < low):
             raise GraphError(f"op {self.name}: arity {self.arity} is empty.")
 
     def complaint(self, signature: Signature) -> str:
-        """What is wrong with this use of the op, or an empty string."""
+        """What is wrong with the operands of this use of the op, or an empty string.
+
+        Its attributes were checked when the op was made.
+        """
         low, high = self.arity
         given = len(signature.inputs)
         if given < low or (high is not None and given > high):
@@ -48,9 +56,6 @@ class OpDef:
             return f"takes {wanted} inputs, got {given}"
         if self.num_outputs is not None and len(signature.outputs) != self.num_outputs:
             return f"has {self.num_outputs} outputs, got {len(signature.outputs)}"
-        names = {key for key, _ in signature.attrs}
-        if missing := [name for name in self.attrs if name not in names]:
-            return f"lacks the attribute {missing[0]!r}"
         return self.check(signature)
 
 

@@ -7,8 +7,9 @@
       output %fc
     }
 
-Strings are JSON strings; attributes stand in braces as JSON; `shares %y` after a
-type names the value whose memory is shared.
+Strings are JSON strings; attributes stand in braces as JSON, and so do notes behind the
+word `notes`, both without what is at its default; `shares %y` after a type names the
+value whose memory is shared.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 from popple.errors import GraphError
-from popple.graph.graph import Attr, Execution, Graph, Op, Phase, Role, Strategy, Value
+from popple.graph.graph import Execution, Graph, Op, Phase, Role, Strategy, Value
+from popple.graph.notes import NO_NOTES, parse_notes, render_notes
+from popple.graph.ops import get_op
 from popple.graph.types import DType, TensorType
 
 _TYPE = r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]"
@@ -30,7 +33,7 @@ _HEAD = re.compile(r'graph (?P<name>"(?:[^"\\]|\\.)*")(?P<execution>.*) \{$')
 _GIVEN = re.compile(r"(?P<role>input|weight|state|constant) (?P<rest>%.*)$")
 _OP = re.compile(
     r"(?P<kind>\w+) %(?P<name>\S+)(?: : (?P<results>.*?))? = "
-    r"\((?P<inputs>[^)]*)\)(?: (?P<attrs>\{.*?\}))? "
+    r"\((?P<inputs>[^)]*)\)(?: (?P<attrs>\{.*?\}))?(?: notes (?P<notes>\{.*?\}))? "
     r"(?P<phase>forward|backward|update) chip=(?P<chip>\d+) stage=(?P<stage>\d+)"
     r'(?: in (?P<module>"(?:[^"\\]|\\.)*"))?(?: at (?P<line>"(?:[^"\\]|\\.)*"))?$'
 )
@@ -125,37 +128,42 @@ def _parse_value(text: str, role: Role, number: int) -> Value:
 def _render_op(graph: Graph, op: Op) -> str:
     results = " ; ".join(_render_value(graph.values[name]) for name in op.outputs)
     sources = ", ".join(f"%{name}" for name in op.inputs)
-    attrs = f" {json.dumps(dict(sorted(op.attrs.items())))}" if op.attrs else ""
+    said = get_op(op.kind).schema.said(op.attrs)
+    attrs = f" {json.dumps(said)}" if said else ""
+    notes = "" if op.notes == NO_NOTES else f" notes {render_notes(op.notes)}"
     module = f" in {json.dumps(op.module)}" if op.module else ""
     line = f" at {json.dumps(op.line)}" if op.line else ""
     place = f"{op.phase.value} chip={op.chip} stage={op.stage}{module}{line}"
     typed = f" : {results}" if results else ""
-    return f"{op.kind} %{op.name}{typed} = ({sources}){attrs} {place}"
+    return f"{op.kind} %{op.name}{typed} = ({sources}){attrs}{notes} {place}"
 
 
 def _parse_op(line: str, number: int) -> tuple[Op, list[Value]]:
     found = _match(_OP, line, number, "kind %name : %result : f32[2] = (%x) forward")
     parts = (found["results"] or "").split(" ; ")
     results = [_parse_value(p, Role.ACTIVATION, number) for p in parts if p]
-    attrs = {k: _as_attr(v) for k, v in json.loads(found["attrs"] or "{}").items()}
-    op = Op(
+    try:
+        return _make_op(found, results), results
+    except GraphError as error:  # the line of the text, not the user's, is to blame
+        place = f"line {number}"
+        raise GraphError(error.what, where=place, remedy=error.remedy) from error
+
+
+def _make_op(found: re.Match[str], results: list[Value]) -> Op:
+    given = json.loads(found["attrs"] or "{}")
+    return Op(
         name=found["name"],
         kind=found["kind"],
         inputs=tuple(n.removeprefix("%") for n in found["inputs"].split(", ") if n),
         outputs=tuple(v.name for v in results),
-        attrs=attrs,
+        attrs=get_op(found["kind"]).schema.from_json(given),
         phase=Phase(found["phase"]),
         chip=int(found["chip"]),
         stage=int(found["stage"]),
         module=json.loads(found["module"] or '""'),
         line=json.loads(found["line"] or '""'),
+        notes=parse_notes(found["notes"] or ""),
     )
-    return op, results
-
-
-def _as_attr(value: Any) -> Attr:
-    """JSON has lists where attributes are tuples."""
-    return tuple(cast("list[int]", value)) if isinstance(value, list) else value
 
 
 def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:

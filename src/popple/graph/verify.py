@@ -52,6 +52,7 @@ def _verify_op(graph: Graph, op: Op, defined: set[str]) -> None:
     if not 0 <= op.chip < graph.execution.num_chips:
         count = graph.execution.num_chips
         raise _error(graph, f"is on chip {op.chip} of {count}", op)
+    # Attributes need no check here: an op with wrong ones cannot be made.
     if complaint := get_op(op.kind).complaint(graph.signature(op)):
         raise _error(graph, complaint, op)
 

@@ -1,10 +1,14 @@
 """Placement: passes that turn what the user wrote into what the chips run."""
 
 from popple.place.accumulate_gradients import AccumulateGradients
+from popple.place.apply_op_options import ApplyOpOptions
+from popple.place.group_convolutions import GroupConvolutions
+from popple.place.mark_linear_layers import MarkLinearLayers
 from popple.place.offload import Offload
 from popple.place.passes import Pass, run_passes
 from popple.place.pipeline import Pipeline, number_stages
 from popple.place.recompute import Recompute
+from popple.place.remove_dead import RemoveDead
 from popple.place.repeat import RepeatOnDevice
 from popple.place.replicate import Replicate
 from popple.place.schedule import Schedule
@@ -14,10 +18,14 @@ from popple.place.update_weights import UpdateWeights
 
 __all__ = [
     "AccumulateGradients",
+    "ApplyOpOptions",
+    "GroupConvolutions",
+    "MarkLinearLayers",
     "Offload",
     "Pass",
     "Pipeline",
     "Recompute",
+    "RemoveDead",
     "RepeatOnDevice",
     "Replicate",
     "Schedule",

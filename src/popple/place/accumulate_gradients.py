@@ -48,25 +48,19 @@ class AccumulateGradients:
         owner = Value(f"{gradient}.accumulator", kind, Role.STATE)
         total = Value(f"{gradient}.accumulated", kind, storage=owner.name)
         cleared = Value(f"{gradient}.cleared", kind, storage=owner.name)
-        place = replace(beside, attrs={})
+        added = beside.beside(
+            f"{gradient}.accumulate",
+            "accumulate",
+            (owner.name, gradient),
+            (total.name,),
+        )
+        reset = beside.beside(
+            f"{owner.name}.clear", "clear", (total.name,), (cleared.name,)
+        )
         return _Accumulator(
             values=(owner, total, cleared),
-            sum=replace(
-                place,
-                name=f"{gradient}.accumulate",
-                kind="accumulate",
-                inputs=(owner.name, gradient),
-                outputs=(total.name,),
-                phase=Phase.BACKWARD,
-            ),
-            reset=replace(
-                place,
-                name=f"{owner.name}.clear",
-                kind="clear",
-                inputs=(total.name,),
-                outputs=(cleared.name,),
-                phase=Phase.UPDATE,
-            ),
+            sum=replace(added, phase=Phase.BACKWARD),
+            reset=replace(reset, phase=Phase.UPDATE),
         )
 
 

@@ -74,6 +74,7 @@ class _Loads:
         self._off_chip = off_chip
         self._held: dict[tuple[str, _Part], str] = {}
         self._values: dict[str, Value] = {}
+        # A part stores a tensor once, after the last op that writes to it.
         self._last = {
             (graph.root(name), _part_of(op)): name
             for op in graph.ops
@@ -114,8 +115,8 @@ class _Loads:
         self._held[name, part] = again
         like = op.inputs[1:2] if op.kind == "accumulate" else before[:1]
         load = _transfer(op, "remote_load", again, like, (again,))
-        is_copy = op.kind == "chip_copy"
-        return replace(load, chip=int(str(op.attrs["source"]))) if is_copy else load
+        # What a copy sends is loaded where it comes from, not where it goes.
+        return replace(load, chip=op.source_chip)
 
     def _hold_result(self, name: str, op: Op, inputs: list[str]) -> None:
         """A result in the memory of what was loaded."""
@@ -140,6 +141,7 @@ class _Loads:
 
 
 def _part_of(op: Op) -> _Part:
+    # The update runs once for all micro-batches, so it is one part whatever the stage.
     return (op.phase, -1 if op.phase is Phase.UPDATE else op.stage)
 
 
@@ -151,6 +153,4 @@ def _transfer(
     writes: tuple[str, ...] = (),
 ) -> Op:
     """A load or a store beside an op."""
-    return replace(
-        op, name=f"{name}.{kind}", kind=kind, inputs=reads, outputs=writes, attrs={}
-    )
+    return op.beside(f"{name}.{kind}", kind, reads, writes)

@@ -21,10 +21,12 @@ def run_passes(
     passes: Iterable[Pass],
     after: Callable[[Pass, Graph], None] = lambda done, graph: None,
 ) -> Graph:
-    """Apply passes in order, verifying after each; `after` sees every result."""
+    """Apply passes in order, verifying what each changed; `after` sees every result."""
     verify(graph)
     for each in passes:
-        graph = each.apply(graph)
-        verify(graph)
+        result = each.apply(graph)
+        if result is not graph:  # a pass with nothing to do gives its graph back
+            verify(result)
+        graph = result
         after(each, graph)
     return graph

@@ -10,7 +10,6 @@ recomputation a backward stage starts from the inputs of its forward stage.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from popple.errors import PlacementError
@@ -214,7 +213,7 @@ class _Transport:
         """Copy at the end of the source's stage, to the reader's chip."""
         value = self._declare(f"{name}.on{reader.chip}for{reader.stage}", name)
         attrs = {"source": source.chip}
-        copy = _carrier(reader, "chip_copy", value, (name,), attrs)
+        copy = reader.beside(value, "chip_copy", (name,), (value,), attrs)
         copy = replace(copy, stage=source.stage, phase=source.phase)
         self._stages[source.stage].copies.append(copy)
         return value
@@ -229,12 +228,10 @@ class _Transport:
         )
         pushed = Value(f"{ring.name}.pushed", ring.type, storage=ring.name)
         self._values |= {ring.name: ring, pushed.name: pushed}
-        attrs = {"depth": depth}
-        inputs = (ring.name, name)
-        stash = _carrier(reader, "stash", pushed.name, inputs, attrs)
+        stash = reader.beside(pushed.name, "stash", (ring.name, name), (pushed.name,))
         stash = replace(stash, stage=source.stage, phase=source.phase)
         value = self._declare(f"{name}.restored{reader.stage}", name)
-        restore = _carrier(reader, "restore", value, (pushed.name,), attrs)
+        restore = reader.beside(value, "restore", (pushed.name,), (value,))
         if source.stage == reader.stage:  # arrived by copy: push and pop in one stage
             self._stages[reader.stage].restores += [stash, restore]
         else:
@@ -254,24 +251,6 @@ class _Transport:
 def _in_stage_order(graph: Graph) -> list[Op]:
     steps = [op for op in graph.ops if op.phase is not Phase.UPDATE]
     return sorted(steps, key=lambda op: op.stage)
-
-
-def _carrier(
-    reader: Op,
-    kind: str,
-    output: str,
-    inputs: tuple[str, ...],
-    attrs: Mapping[str, int],
-) -> Op:
-    """An op that brings a value to its reader."""
-    return replace(
-        reader,
-        name=output,
-        kind=kind,
-        inputs=inputs,
-        outputs=(output,),
-        attrs=dict(attrs),
-    )
 
 
 def _with_update_copies(graph: Graph, staged: list[Op], updates: list[Op]) -> Graph:

@@ -14,7 +14,6 @@ from popple.graph import Graph, Op, Phase, Role, Value
 from popple.place.shard import with_inputs
 
 _SUFFIX = ".again"
-_KEPT = "checkpoint"
 
 
 Backward = Callable[[int], int]
@@ -44,9 +43,11 @@ def _recomputed(graph: Graph, last: int, backward: Backward) -> Graph:
         name: op
         for op in graph.ops
         if op.phase is Phase.FORWARD and op.stage < last
-        if not op.attrs.get(_KEPT)
+        if not op.notes.is_checkpoint
         for name in op.outputs
     }
+    # Only gradients of the same stage start recomputation: what another stage reads
+    # was carried there.
     wanted = {
         name
         for op in graph.ops
@@ -116,6 +117,7 @@ def _renamed(name: str, names: set[str]) -> str:
 def _cloned_value(value: Value, names: set[str], graph: Graph) -> Value:
     """A value made again; it must not overwrite a state a second time."""
     storage = value.storage
+    # Running statistics, for example: the first forward pass has updated them already.
     if storage and graph.values[graph.root(storage)].role is Role.STATE:
         storage = ""
     return replace(

@@ -49,6 +49,7 @@ class _Views:
         return self._taken[key]
 
     def _is_repeated(self, view: Op, reader: Op) -> bool:
+        # The update belongs to no stage: what it reads is copied to it (`pipeline.py`).
         if reader.phase is Phase.UPDATE or view.stage == reader.stage:
             return False
         return get_op(view.kind).is_view and not self._is_part(view)

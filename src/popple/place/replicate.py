@@ -44,12 +44,11 @@ class Replicate:
 
     def _reduce(self, graph: Graph, gradient: str, update: Op) -> tuple[Op, Value]:
         value = Value(f"{gradient}.reduced", graph.type_of(gradient), storage=gradient)
-        op = replace(
-            update,
-            name=f"{gradient}.reduce",
-            kind="all_reduce",
-            inputs=(gradient,),
-            outputs=(value.name,),
-            attrs={"replicas": self.count},
+        op = update.beside(
+            f"{gradient}.reduce",
+            "all_reduce",
+            (gradient,),
+            (value.name,),
+            {"replicas": self.count},
         )
         return op, value

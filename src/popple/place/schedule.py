@@ -19,8 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from popple.graph import Graph, Op, Phase, Role, Strategy
-from popple.place.needs import find_needs
+from popple.graph import Graph, Op, Phase, Role, Strategy, find_dependencies
 
 _TRANSIENT = frozenset({Role.INPUT, Role.ACTIVATION})
 
@@ -45,7 +44,7 @@ class Schedule:
             first = len(ops)
             if part[0].phase is not Phase.UPDATE:
                 lives = _find_lives(graph, part, first, uses)
-                needs = find_needs(graph, part)
+                needs = find_dependencies(graph, part)
                 part = [part[index] for index in _best_order(lives, needs)]
             ops += part
         return graph.with_ops(ops)
@@ -148,6 +147,8 @@ def _find_lives(
         own = [r for r in roots if graph.values[r].role in _TRANSIENT]
         for root in own:
             if root not in keys:
+                # Counted on the chip of the first op that touches it; of all that is
+                # transient only an input may be read on several.
                 value, (begin, end) = graph.values[root], uses[root]
                 keys[root] = len(memories)
                 is_given = begin < first or value.role is Role.INPUT
@@ -162,6 +163,7 @@ def _best_order(lives: _Lives, needs: _Needs) -> _Order:
     """The order with the lowest peaks, the given one if none is better."""
     best = order = list(range(len(needs)))
     peaks = lives.peaks(best)
+    # Hoisted first: what is freed early makes room, and sinking begins from there.
     for move in (_hoisted, _sunk):
         order = move(lives, needs, order)
         found = lives.peaks(order)
@@ -180,6 +182,7 @@ def _hoisted(lives: _Lives, needs: _Needs, order: _Order) -> _Order:
         made = [key for key in lives.touched[index] if begins[key] == place]
         before = [slots[need] for need in needs[index]]
         before += [latest[key] for key in freed]
+        # An op that frees less than it makes would only raise the peak earlier.
         is_hoisted = freed and lives.total(freed) >= lives.total(made)
         slots[index] = max(before) if is_hoisted else place
         for key in lives.touched[index]:
@@ -209,4 +212,5 @@ def _sunk(lives: _Lives, needs: _Needs, order: _Order) -> _Order:
 
 def _sorted(order: _Order, slots: Sequence[int]) -> _Order:
     """The order with each op in its slot, as before within a slot."""
+    # Stable: ops of one slot keep the order in which they satisfied their needs.
     return sorted(order, key=slots.__getitem__)

@@ -59,10 +59,9 @@ def given_homes(graph: Graph, ops: Iterable[Op]) -> dict[str, int]:
     """
     homes: dict[str, int] = {}
     for op in ops:
-        chip = int(str(op.attrs["source"])) if op.kind == "chip_copy" else op.chip
         for name in op.inputs:
             if graph.values[name].role in (Role.WEIGHT, Role.STATE):
-                homes.setdefault(name, chip)
+                homes.setdefault(name, op.source_chip)
     return homes
 
 
@@ -72,14 +71,8 @@ def _chip_copy(graph: Graph, name: str, source: int, reader: Op) -> tuple[Op, Va
         f"{name}.to{reader.chip}.{reader.phase.value}{reader.stage}",
         graph.type_of(name),
     )
-    op = replace(
-        reader,
-        name=value.name,
-        kind="chip_copy",
-        inputs=(name,),
-        outputs=(value.name,),
-        attrs={"source": source},
-    )
+    attrs = {"source": source}
+    op = reader.beside(value.name, "chip_copy", (name,), (value.name,), attrs)
     return op, value
 
 

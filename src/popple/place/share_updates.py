@@ -62,6 +62,7 @@ class _Sharing:
         weight, gradient, *states = op.inputs
         share = self._declare_share(weight)
         updated, *results = op.outputs
+        # State exists for the share alone: that is what sharing saves.
         for state in (*states, *results):
             value = self._graph.values[state]
             self._values[state] = replace(value, type=self._share_of(value.type))
@@ -69,26 +70,14 @@ class _Sharing:
         kind = self._values[share].type
         self._values[new_share] = Value(new_share, kind, storage=share)
         attrs = {"replicas": self._replicas}
-        take = replace(
-            op,
-            name=f"{op.name}.take",
-            kind="take_share",
-            inputs=(weight,),
-            outputs=(share,),
-            attrs=attrs,
-        )
+        take = op.beside(f"{op.name}.take", "take_share", (weight,), (share,), attrs)
         inner = replace(
             op,
             inputs=(share, _share_name(gradient), *states),
             outputs=(new_share, *results),
         )
-        gather = replace(
-            op,
-            name=f"{op.name}.gather",
-            kind="all_gather",
-            inputs=(new_share,),
-            outputs=(updated,),
-            attrs=attrs,
+        gather = op.beside(
+            f"{op.name}.gather", "all_gather", (new_share,), (updated,), attrs
         )
         return [take, inner, gather]
 
@@ -98,6 +87,7 @@ class _Sharing:
         return share
 
     def _share_of(self, kind: TensorType) -> TensorType:
+        # Rounded up: shares are equal, the last one is padded.
         return TensorType(kind.dtype, (-(-kind.num_elements // self._replicas),))
 
 

@@ -65,6 +65,8 @@ class UpdateWeights:
 
 def gradient_of(op: Op) -> str:
     """The gradient that an op updates a weight with; empty for any other op."""
+    # Accumulating is of the same family but of the backward phase, and clearing an
+    # accumulator has one input only.
     is_update = op.phase is Phase.UPDATE and get_op(op.kind).family == "update"
     return op.inputs[1] if is_update and len(op.inputs) > 1 else ""
 
@@ -79,5 +81,6 @@ def _first_places(graph: Graph) -> dict[str, tuple[int, int]]:
     places: dict[str, tuple[int, int]] = {}
     for op in graph.ops:
         for name in op.inputs:
+            # By the owner: a weight may only ever be read through a view.
             places.setdefault(graph.root(name), (op.chip, op.stage))
     return places

@@ -33,7 +33,6 @@ from popple.plan.opplan import (
     Temporary,
     TileMapping,
 )
-from popple.plan.side_by_side import group_of
 from popple.program import (
     Category,
     ComputeSet,
@@ -80,7 +79,7 @@ class Emitter:
     def steps_of(self, ops: Iterable[Op]) -> list[Step]:
         """The steps of ops in their order; those side by side share theirs."""
         steps: list[Step] = []
-        for name, members in groupby(ops, group_of):
+        for name, members in groupby(ops, lambda op: op.notes.side_by_side):
             lists = [self.op_steps(op) for op in members]
             steps += merge_steps(lists) if name else chain.from_iterable(lists)
         return steps

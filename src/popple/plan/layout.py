@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from popple.errors import PlanError, PoppleError
 from popple.graph import Graph, Op, Phase, Role, Signature, get_op
 from popple.plan.mapping import linear_mapping, mapping_like, source_mapping
-from popple.plan.opplan import OpPlan, TileMapping
+from popple.plan.opplan import OpPlan, Share, TileMapping
 from popple.plan.planner import GENERIC, Planner
 
 Progress = Callable[[str, int, int], None]
@@ -29,8 +29,8 @@ _GIVEN_EVERYWHERE = frozenset({Role.INPUT, Role.CONSTANT})
 _FIXED = frozenset({Role.WEIGHT, Role.CONSTANT})
 
 _Inputs = tuple[TileMapping | None, ...]
-_Repeated = tuple[Signature, _Inputs, int]
-"""What repeated ops have in common: where all but their weights lie, and the chip"""
+_Repeated = tuple[Signature, _Inputs, int, Share | None]
+"""What repeated ops have in common: where all but their weights lie, chip and tiles"""
 _Original = tuple[str, _Inputs]
 """The first of them, and where its inputs lie"""
 
@@ -50,10 +50,13 @@ class Layout:
 
 
 def plan_layout(
-    graph: Graph, planner: Planner, progress: Progress | None = None
+    graph: Graph,
+    planner: Planner,
+    progress: Progress | None = None,
+    shares: Mapping[str, Share] | None = None,
 ) -> Layout:
-    """Plan every op of a verified graph."""
-    walk = _LayoutWalk(graph, planner)
+    """Plan every op of a verified graph; `shares` are those of ops side by side."""
+    walk = _LayoutWalk(graph, planner, shares or {})
     total = len(graph.ops)
     for index, op in enumerate(graph.ops):
         walk.add(op)
@@ -68,19 +71,22 @@ def plan_layout(
 
 def source_chip(op: Op) -> int:
     """The chip whose memory an op reads: its own, but for copies between chips."""
-    return int(str(op.attrs["source"])) if op.kind == "chip_copy" else op.chip
+    return op.source_chip
 
 
 class _LayoutWalk:
     """What has been planned and laid out so far."""
 
-    def __init__(self, graph: Graph, planner: Planner) -> None:
+    def __init__(
+        self, graph: Graph, planner: Planner, shares: Mapping[str, Share]
+    ) -> None:
         self.plans: dict[str, OpPlan] = {}
         self.mappings: dict[str, TileMapping] = {}
         self.chips: dict[str, int] = {}
         self.copies: dict[str, dict[int, TileMapping]] = {}
         self._graph = graph
         self._planner = planner
+        self._shares = shares
         self._waiting: dict[str, Op] = {}  # views by result
         self._next_tile: Counter[int] = Counter()
         self._written = {graph.root(name) for op in graph.ops for name in op.outputs}
@@ -135,7 +141,8 @@ class _LayoutWalk:
     def _add_op(self, op: Op) -> None:
         signature = self._graph.signature(op)
         given = tuple(self._find(name) for name in op.inputs)
-        plan = self._planner.plan(signature, given)
+        share = self._shares.get(op.name)
+        plan = self._planner.plan(signature, given, share)
         settled = self._settle_inputs(op, plan) if None in given else given
         if (known := self._find_original(op, signature, settled)) is not None:
             plan = known
@@ -145,7 +152,7 @@ class _LayoutWalk:
                 for have, wish in zip(given, _wishes(op, plan), strict=True)
             )
             if settled != wished:
-                plan = self._planner.plan(signature, settled)
+                plan = self._planner.plan(signature, settled, share)
         if plan.rule == GENERIC:
             self._planner.count_generic(signature)
         self.plans[op.name] = plan
@@ -160,7 +167,7 @@ class _LayoutWalk:
             return None
         weights = [i for i, name in enumerate(op.inputs) if self._is_weight(name)]
         kept = tuple(None if i in weights else m for i, m in enumerate(inputs))
-        key = (signature, kept, op.chip)
+        key = (signature, kept, op.chip, self._shares.get(op.name))
         original, places = self._originals.setdefault(key, (op.name, inputs))
         if original == op.name:
             return None

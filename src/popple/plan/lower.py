@@ -19,12 +19,11 @@ from popple.graph import Graph, Phase, Strategy, verify
 from popple.plan.emit import Emitter
 from popple.plan.io_tiles import IoTiles
 from popple.plan.layout import Progress, plan_layout
-from popple.plan.linear_layers import mark_linear_layers
 from popple.plan.lower_pipeline import lower_pipeline
 from popple.plan.lower_update import lower_update
 from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, PlanOptions, TileMapping
 from popple.plan.planner import Planner
-from popple.plan.side_by_side import place_side_by_side
+from popple.plan.side_by_side import share_side_by_side
 from popple.plan.streams import Streams, find_streams
 from popple.plan.structure import Structure
 from popple.program import Program
@@ -58,8 +57,8 @@ def plan_graph(
     _verify_chips(graph, target)
     options = options or PlanOptions()
     planner = Planner(_for_compute(target, options.io.num_tiles), options)
-    graph = mark_linear_layers(place_side_by_side(graph, planner))
-    layout = plan_layout(graph, planner, progress)
+    shares = share_side_by_side(graph, planner)
+    layout = plan_layout(graph, planner, progress, shares)
     emitter = Emitter(graph, layout, target)
     streams = find_streams(graph, layout)
     is_pipeline = graph.execution.strategy is Strategy.PIPELINED

@@ -45,17 +45,32 @@ class PlanOptions:
 
 
 @dataclass(frozen=True)
+class Share:
+    """The tiles of a chip that one op has while others run beside it.
+
+    `num_tiles` tiles from `first_tile` on, and the cycles, by cause, that its plan is
+    not to exceed on them.
+    """
+
+    first_tile: int
+    num_tiles: int
+    reference: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class PlanRequest:
     """An op to plan: its signature, where its inputs lie, the machine, the wishes.
 
     An input mapping of None is a value nobody has laid out yet (a weight seen for the
-    first time): the plan says in `OpPlan.inputs` how it would like it.
+    first time): the plan says in `OpPlan.inputs` how it would like it. An op that does
+    not run alone has a `share` of the tiles.
     """
 
     signature: Signature
     inputs: tuple[TileMapping | None, ...]
     target: Target
     options: PlanOptions = PlanOptions()
+    share: Share | None = None
 
     @property
     def num_tiles(self) -> int:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from popple.errors import PlanError
-from popple.graph import Signature
-from popple.plan.opplan import OpPlan, PlanOptions, PlanRequest, TileMapping
+from popple.graph import Notes, Signature
+from popple.plan.opplan import OpPlan, PlanOptions, PlanRequest, Share, TileMapping
 from popple.plan.registry import get_rule
 from popple.target import Target
 
@@ -22,11 +21,13 @@ GENERIC = "generic"
 Inputs = tuple[TileMapping | None, ...]
 
 
-def _options_for(signature: Signature, options: PlanOptions) -> PlanOptions:
-    """The options as changed by attributes of the op that have the same name."""
-    names = {field.name for field in fields(PlanOptions)}
-    own: dict[str, Any] = {key: value for key, value in signature.attrs if key in names}
-    return replace(options, **own) if own else options
+def _options_for(notes: Notes, options: PlanOptions) -> PlanOptions:
+    """The options of all ops, as changed by what is noted on one."""
+    if (memory := notes.memory_proportion) is not None:
+        options = replace(options, memory_proportion=memory)
+    if notes.partials is not None:
+        options = replace(options, partials=notes.partials.value)
+    return options
 
 
 class Planner:
@@ -36,7 +37,7 @@ class Planner:
         self.target = target
         self.options = options or PlanOptions()
         self.num_hits = 0
-        self._plans: dict[tuple[Signature, Inputs], OpPlan] = {}
+        self._plans: dict[tuple[Signature, Inputs, Share | None], OpPlan] = {}
         self._generic_ops: Counter[str] = Counter()
 
     @property
@@ -53,18 +54,22 @@ class Planner:
         """Note one use of an op that only the generic rule can price."""
         self._generic_ops[str(signature.attr("framework_op", signature.kind))] += 1
 
-    def request(self, signature: Signature, inputs: Inputs) -> PlanRequest:
+    def request(
+        self, signature: Signature, inputs: Inputs, share: Share | None = None
+    ) -> PlanRequest:
         """What a rule is asked about an op, its own wishes included."""
-        options = _options_for(signature, self.options)
-        return PlanRequest(signature, inputs, self.target, options)
+        options = _options_for(signature.notes, self.options)
+        return PlanRequest(signature, inputs, self.target, options, share)
 
-    def plan(self, signature: Signature, inputs: Inputs) -> OpPlan:
-        """The plan of an op whose inputs lie as given."""
-        key = (signature, inputs)
+    def plan(
+        self, signature: Signature, inputs: Inputs, share: Share | None = None
+    ) -> OpPlan:
+        """The plan of an op whose inputs lie as given, on all tiles or on its share."""
+        key = (signature, inputs, share)
         if (known := self._plans.get(key)) is not None:
             self.num_hits += 1
             return known
-        request = self.request(signature, inputs)
+        request = self.request(signature, inputs, share)
         plan = get_rule(signature.kind)(request)
         if len(plan.outputs) != len(signature.outputs):
             raise PlanError(

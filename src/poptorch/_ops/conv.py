@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch.fx import Node
 
+from popple.graph import DType, Notes
+from popple.graph import MultiConv as Group
+
 from .._errors import Error, check
 from .._tracing.trace import find_trace
 from ..enums import MultiConvPlanType
@@ -22,7 +25,7 @@ __all__ = ["MultiConv"]
 Value = TypeVar("Value")
 
 _CONVOLUTION = torch.ops.aten.convolution.default
-_PARTIALS = {torch.float32: "f32", torch.float16: "f16"}
+_PARTIALS = {torch.float32: DType.F32, torch.float16: DType.F16}
 
 # The trace in which a MultiConv is open, and the node before the first inside it.
 _open: ContextVar[tuple[ActiveTrace, Node | None] | None] = ContextVar(
@@ -39,7 +42,7 @@ class MultiConv:
 
     def __init__(self) -> None:
         self._available_memory_proportions: Sequence[float] | None = None
-        self._partials_types: Sequence[str] | None = None
+        self._partials_types: Sequence[DType] | None = None
         self._plan_type: MultiConvPlanType | None = None
         self._per_conv_reserved_tiles: int | None = None
         self._cycle_back_off: float | None = None
@@ -112,7 +115,7 @@ class MultiConv:
             self._plan(trace.nodes_after(before))
 
     def _plan(self, nodes: list[Node]) -> None:
-        from popple.capture.torch import ATTRS
+        from popple.capture.torch import note_node
 
         convolutions = [node for node in nodes if _is_convolution(node)]
         if not convolutions:
@@ -120,25 +123,22 @@ class MultiConv:
                 "Unexpected end_multi_conv: there is no convolution inside a "
                 "poptorch.MultiConv."
             )
-        wishes = {
-            "memory_proportion": self._available_memory_proportions,
-            "partials": self._partials_types,
-        }
-        for name, values in wishes.items():
-            for node, chosen in _paired(convolutions, values, name):
-                node.meta.setdefault(ATTRS, {})[name] = chosen
+        memory = _paired(
+            convolutions, self._available_memory_proportions, "memory_proportion"
+        )
+        partials = _paired(convolutions, self._partials_types, "partials")
+        for node, share in memory:
+            note_node(node, Notes(memory_proportion=share))
+        for node, dtype in partials:
+            note_node(node, Notes(partials=dtype))
         if self._plan_type is not MultiConvPlanType.Serial:
             for node in convolutions:
-                node.meta.setdefault(ATTRS, {}).update(self._group(convolutions[0]))
+                note_node(node, self._group(convolutions[0]))
 
-    def _group(self, first: Node) -> dict[str, Any]:
+    def _group(self, first: Node) -> Notes:
         """What the convolutions that run side by side have in common."""
-        wishes = {
-            "multi_conv": first.name,
-            "reserved_tiles": self._per_conv_reserved_tiles,
-            "cycle_back_off": self._cycle_back_off,
-        }
-        return {name: wish for name, wish in wishes.items() if wish is not None}
+        tiles, back_off = self._per_conv_reserved_tiles, self._cycle_back_off
+        return Notes(multi_conv=Group(first.name, tiles, back_off))
 
 
 def _is_convolution(node: Node) -> bool:

@@ -1,7 +1,7 @@
 """Functions that return what they are given and tell the model of costs about it.
 
-While a model is traced each leaves a mark in the graph, which becomes an attribute of
-the op that made the tensor. On the CPU they return their argument.
+While a model is traced each leaves notes in the graph, on the op that made the tensor.
+On the CPU they return their argument.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+
+from popple.graph import NO_NOTES, Notes, SerialSplit
 
 from .._errors import Error, check
 from .._tracing.trace import isRunningOnIpu
@@ -23,18 +25,19 @@ __all__ = [
 ]
 
 
-def _marked(tensor: torch.Tensor, kind: str, value: str = "") -> torch.Tensor:
+def _noted(tensor: torch.Tensor, notes: Notes) -> torch.Tensor:
+    """The same tensor, with notes on the op that made it."""
     if not isRunningOnIpu():
         return tensor
-    from popple.capture.torch import mark
+    from popple.capture.torch import note
 
-    return mark(tensor, kind, value)
+    return note(tensor, notes)
 
 
 def nop(tensor: torch.Tensor) -> torch.Tensor:
     """The same tensor."""
     check_tensor(tensor, "The argument of nop")
-    return _marked(tensor, "nop")
+    return _noted(tensor, NO_NOTES)
 
 
 def set_available_memory(
@@ -52,7 +55,7 @@ def set_available_memory(
             "set_available_memory takes a proportion of memory from 0 to 1, not "
             f"{proportion}."
         )
-    return _marked(tensor, "memory_proportion", repr(proportion))
+    return _noted(tensor, Notes(memory_proportion=proportion))
 
 
 def recomputationCheckpoint(*tensors: Any) -> Any:
@@ -73,7 +76,7 @@ def _checkpoint(tensor: Any) -> torch.Tensor:
             "recomputationCheckpoint takes tensors, or one list or tuple of them, not "
             f"{type(tensor).__name__}."
         )
-    return _marked(tensor, "checkpoint")
+    return _noted(tensor, Notes(is_checkpoint=True))
 
 
 def serializedMatMul(
@@ -97,4 +100,4 @@ def serializedMatMul(
     product = torch.matmul(lhs, rhs)
     if mode is MatMulSerializationMode.Disabled:
         return product
-    return _marked(product, "serial_split", f"{mode.value} {factor}")
+    return _noted(product, Notes(serial_split=SerialSplit(mode.value, factor)))

@@ -9,10 +9,26 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any
 
-from .._errors import check
+from popple.graph import Notes, sorted_labels
+
+from .._errors import Error, check
 from .._tracing.trace import find_trace
 
 __all__ = ["Attribute", "NameScope"]
+
+# Rows of the blocks of solvers: the one attribute that says how ops are planned.
+_BLOCK_SIZE = "poplin.blockSize"
+
+
+def _notes_of(attributes: dict[str, str]) -> Notes:
+    """Attributes of a part of a model as notes on its ops."""
+    labels = {name: text for name, text in attributes.items() if name != _BLOCK_SIZE}
+    size = attributes.get(_BLOCK_SIZE)
+    if size is not None and not size.isdecimal():
+        raise Error(f"{_BLOCK_SIZE} must be a number of rows, not {size!r}.")
+    return Notes(
+        block_size=None if size is None else int(size), labels=sorted_labels(labels)
+    )
 
 
 class NameScope:
@@ -45,16 +61,18 @@ class Attribute:
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        self._attrs = {
-            f"{group}.{key}": str(value)
-            for group, pairs in kwargs.items()
-            for key, value in pairs.items()
-        }
+        self._notes = _notes_of(
+            {
+                f"{group}.{key}": str(value)
+                for group, pairs in kwargs.items()
+                for key, value in pairs.items()
+            }
+        )
         self._entered: list[AbstractContextManager[None]] = []
 
     def __enter__(self) -> None:
         trace = find_trace()
-        scope = nullcontext() if trace is None else trace.attributes(self._attrs)
+        scope = nullcontext() if trace is None else trace.noted(self._notes)
         scope.__enter__()
         self._entered.append(scope)
 

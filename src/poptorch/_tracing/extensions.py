@@ -1,9 +1,10 @@
 """Packages that extend poptorch for another library, loaded once that is in use.
 
-A program that has imported torch_geometric gets what poptorch_geometric adds: its
-graphs can be passed to models, and its operators are traced with fixed shapes. A
-program that has not pays nothing. Extensions register what they add here and with
-`registerCustomArgParser`; poptorch knows them by name only.
+A program that has imported torch_geometric, or one of the libraries that it builds on,
+gets what poptorch_geometric adds: graphs can be passed to models, and operators are
+traced with fixed shapes. A program that has not pays nothing. Extensions register what
+they add here, with `registerCustomArgParser` and with the front end that traces;
+poptorch knows them by name only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ __all__ = [
     "register_tracing_context",
 ]
 
-_EXTENSIONS = {"torch_geometric": "poptorch_geometric"}
+_EXTENSIONS = {
+    "torch_geometric": "poptorch_geometric",
+    "torch_scatter": "poptorch_geometric",
+    "torch_cluster": "poptorch_geometric",
+    "torch_spline_conv": "poptorch_geometric",
+    "pyg_lib": "poptorch_geometric",
+}
 
 TracingContext = Callable[[], AbstractContextManager[Any]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from popple.capture.torch.foreign.points import apart, squared_distances
+from .._foreign.points import apart, squared_distances
 
 __all__ = ["FLOWS", "example_distances", "in_flow"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from popple.capture.torch.foreign.points import nearest_pairs
-
+from .._foreign.points import nearest_pairs
 from ._points import example_distances
 
 __all__ = ["knn"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from popple.capture.torch.foreign.points import nearest_pairs, without_self
-
+from .._foreign.points import nearest_pairs, without_self
 from ._points import example_distances, in_flow
 
 __all__ = ["knn_graph"]

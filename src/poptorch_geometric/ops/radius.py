@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from popple.capture.torch.foreign.points import nearest_pairs, without_self
-
+from .._foreign.points import nearest_pairs, without_self
 from ._points import example_distances, in_flow
 
 __all__ = ["radius", "radius_graph"]

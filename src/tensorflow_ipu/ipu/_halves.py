@@ -17,6 +17,8 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context, record
 
+from popple.marks import HALF
+
 from . import _device
 
 __all__ = ["free_of_cost", "is_saturating", "saturating"]
@@ -25,7 +27,7 @@ _LARGEST = tf.float16.max
 _GRADIENT = "PoppleHalfSaturation"
 _CHOICE_GRADIENT = "PoppleHalfChoice"
 # Read by the cost model, for which these operations are none.
-_MARKS = {"_ipu_half": attr_value_pb2.AttrValue(b=True)}
+_MARKS = {HALF: attr_value_pb2.AttrValue(b=True)}
 _SUMS = frozenset({"Mean", "Sum"})
 
 # Conversions and divisions, with which programs also make infinities and mean it: of

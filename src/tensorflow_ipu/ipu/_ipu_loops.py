@@ -9,6 +9,8 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.training import training_util
 
+from popple import marks
+
 from . import _programs, ipu_outfeed_queue, loops
 from ._estimator import model_fn as specs
 from ._estimator.mode_keys import ModeKeys
@@ -156,8 +158,8 @@ def _check_global_step_is_kept(operations: Sequence[Any]) -> None:
 
 
 def _check_replicas_exchange(operations: Sequence[Any]) -> None:
-    marked = (op.node_def.attr for op in operations)
-    if not any(attrs["_popple_region"].s.startswith(b"exchange") for attrs in marked):
+    labels = (op.node_def.attr[marks.REGION].s.decode() for op in operations)
+    if not any(label.startswith(marks.EXCHANGE) for label in labels):
         raise ValueError(
             "This is not a valid replicated training graph because its replicas"
             " exchange no gradients. Did you remember to use the"

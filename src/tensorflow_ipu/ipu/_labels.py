@@ -13,7 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from popple.engine.tensorflow import NOTHING, SAME, region
+from popple.engine.tensorflow import region
+from popple.marks import NOTHING, SAME
 
 from . import _programs
 

@@ -9,8 +9,9 @@ from typing import Any
 import tensorflow as tf
 
 from popple.engine.tensorflow import planned
+from popple.graph import render_notes
 
-from ._op_options import wishes_of
+from ._op_options import notes_of
 
 __all__ = ["tuned"]
 
@@ -27,7 +28,7 @@ def tuned(
     """Recurrent layers built inside are planned as these options say, each way."""
     is_half = tf.as_dtype(partials_dtype) == tf.float16
     forward, backward = (
-        wishes_of(
+        notes_of(
             {
                 "partialsType": "half" if is_half else "float",
                 "availableMemoryProportion": proportion,
@@ -39,4 +40,4 @@ def tuned(
             (options_bwd, available_memory_proportion_bwd),
         )
     )
-    return planned(forward, backward)
+    return planned(render_notes(forward), render_notes(backward))

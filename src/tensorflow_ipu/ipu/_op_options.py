@@ -1,19 +1,19 @@
-"""Options of Poplar for kinds of ops, as attributes that the planner reads.
+"""Options of Poplar for kinds of ops, as notes that the planner reads.
 
-In: the graph of a program and the device's IpuOptions. Out: the graph with what the
-configuration says on the ops it speaks of. What an op says itself goes before that.
+In: the device's IpuOptions and the options of a pipeline's stages. Out: `OpOptions` for
+the core, whose pass `ApplyOpOptions` puts them on the ops of a program.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from popple.graph import Attr, Graph, Op, get_op
+from popple.graph import DType, Notes, Phase
+from popple.options import OpOptions
 
-__all__ = ["wishes_of", "with_options"]
+__all__ = ["notes_of", "op_options"]
 
 # Recurrent layers and solvers begin with the options of products (rnn_util.cc and
 # poplar_util.cc of the device's TensorFlow).
@@ -24,7 +24,8 @@ _FIELDS = {
     "recurrent": "matmul_options",
     "solve": "matmul_options",
 }
-_PARTIALS = {"half": "f16", "float": "f32"}
+_LISTS = frozenset(_FIELDS.values())
+_PARTIALS = {"half": DType.F16, "float": DType.F32}
 # Rows of a block where the configuration does not say: XLA's own (poplar_executor.h).
 _BLOCK_SIZE = 128
 _BLOCK_SIZES = {
@@ -33,46 +34,43 @@ _BLOCK_SIZES = {
 }
 
 
-def with_options(graph: Graph, configured: Any, stage_options: str = "") -> Graph:
-    """The graph with options on its products, convolutions, slices and solvers.
+def op_options(configured: Any, stage_options: str = "") -> OpOptions:
+    """What is said about products, convolutions, slices and solvers.
 
-    `stage_options` are those of a pipeline's stages, as they are marked with.
+    `configured` are the device's IpuOptions, `stage_options` those of a pipeline's
+    stages, as they are marked with.
     """
-    fields = set(_FIELDS.values())
-    everywhere = {f: wishes_of(_pairs(getattr(configured, f))) for f in fields}
     stages = json.loads(stage_options) if stage_options else {}
-
-    def options_of(op: Op) -> dict[str, Attr]:
-        field = _FIELDS.get(get_op(op.kind).family)
-        if field is None:
-            return {}
-        of_phase = stages.get(op.phase.value, ())
-        own = of_phase[op.stage][field] if op.stage < len(of_phase) else {}
-        return {**everywhere[field], **wishes_of(own), **_block_size(op, configured)}
-
-    return graph.with_ops(
-        replace(op, attrs={**attrs, **op.attrs}) if (attrs := options_of(op)) else op
-        for op in graph.ops
+    everywhere = {field: _pairs(getattr(configured, field)) for field in _LISTS}
+    return OpOptions(
+        by_family=_by_family(everywhere),
+        by_stage={
+            (Phase(phase), stage): _by_family(options)
+            for phase, of_phase in stages.items()
+            for stage, options in enumerate(of_phase)
+        },
+        by_kind={kind: _block_notes(configured, kind) for kind in _BLOCK_SIZES},
     )
 
 
-def wishes_of(options: Mapping[str, Any]) -> dict[str, Attr]:
+def notes_of(options: Mapping[str, Any]) -> Notes:
     """What options of Poplar are in the planner's words; others change no plan."""
-    wishes: dict[str, Attr] = {}
     proportion = float(options.get("availableMemoryProportion") or 0)
-    if proportion > 0:
-        wishes["memory_proportion"] = proportion
-    if partials := _PARTIALS.get(str(options.get("partialsType"))):
-        wishes["partials"] = partials
-    return wishes
+    return Notes(
+        memory_proportion=proportion if proportion > 0 else None,
+        partials=_PARTIALS.get(str(options.get("partialsType"))),
+    )
+
+
+def _by_family(options: Mapping[str, Mapping[str, Any]]) -> dict[str, Notes]:
+    """Notes by family from options by the name of their field."""
+    return {family: notes_of(options[field]) for family, field in _FIELDS.items()}
 
 
 def _pairs(items: Iterable[Any]) -> dict[str, str]:
     return {item.option: item.value for item in items}
 
 
-def _block_size(op: Op, configured: Any) -> dict[str, Attr]:
-    if (field := _BLOCK_SIZES.get(op.kind)) is None:
-        return {}
-    size = getattr(configured, field)
-    return {"poplin.blockSize": size if size > 0 else _BLOCK_SIZE}
+def _block_notes(configured: Any, kind: str) -> Notes:
+    size = getattr(configured, _BLOCK_SIZES[kind])
+    return Notes(block_size=size if size > 0 else _BLOCK_SIZE)

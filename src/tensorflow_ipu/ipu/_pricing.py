@@ -23,7 +23,7 @@ from popple.target import Target
 
 from . import _device
 from ._instructions import name_compute_sets
-from ._op_options import with_options
+from ._op_options import op_options
 from ._program_settings import ProgramSettings
 from .ops._pipeline_schedules import PipelineSchedule
 
@@ -35,15 +35,14 @@ __all__ = ["model", "model_options", "write_report"]
 def model(request: LowerRequest, settings: ProgramSettings) -> pipeline.Modelled:
     """Graph, program and simulation of one run."""
     lowered = lower_program(request)
-    for note in lowered.notes:
-        logging.info(f"{request.name}: {note}")
+    for remark in lowered.remarks:
+        logging.info(f"{request.name}: {remark}")
     system = _device.system(settings.ordinal)
     num_ipus = lowered.graph.execution.num_chips
     target = Target(system, num_ipus, settings.num_replicas)
     configured = _device.get_options(settings.ordinal)
     options = model_options(lowered, settings, configured)
-    graph = with_options(lowered.graph, configured, lowered.stage_options)
-    return pipeline.model_graph(graph, target, options)
+    return pipeline.model_graph(lowered.graph, target, options)
 
 
 def write_report(
@@ -83,6 +82,7 @@ def model_options(
         interleaved=lowered.schedule == PipelineSchedule.Interleaved,
         update=_update_options(lowered, settings.accumulator_dtype),
         memory=_memory_options(lowered.off_chip, configured),
+        ops=op_options(configured, lowered.stage_options),
         plan=_plan_options(configured, lowered.num_stages > 1),
     )
 

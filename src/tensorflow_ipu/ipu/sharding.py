@@ -11,7 +11,7 @@ from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop, context, execute
 from tensorflow.python.framework import ops
 
-_SHARDING = "_XlaSharding"
+from popple.marks import SHARDING
 
 
 def sharding_attribute(ipus: Sequence[int]) -> attr_value_pb2.AttrValue:
@@ -29,9 +29,9 @@ def has_attr(o: Any, attr_name: str) -> bool:
 
 def get_sharding(op: Any) -> list[int] | None:
     """The IPUs that an operation was put on, or None where nothing was said."""
-    if not has_attr(op, _SHARDING):
+    if not has_attr(op, SHARDING):
         return None
-    sharding = xla_data_pb2.OpSharding.FromString(op.get_attr(_SHARDING))
+    sharding = xla_data_pb2.OpSharding.FromString(op.get_attr(SHARDING))
     return list(sharding.tile_assignment_devices)
 
 
@@ -52,8 +52,8 @@ def dependencies(roots: Sequence[Any]) -> set[Any]:
 def get_shard_from_colocation(op: Any) -> bytes | None:
     """The sharding of an operation that `op` is tied to, or else takes input from."""
     neighbours = [*_colocated(op), *(tensor.op for tensor in op.inputs)]
-    sharded = (o for o in neighbours if has_attr(o, _SHARDING))
-    return next((o.get_attr(_SHARDING) for o in sharded), None)
+    sharded = (o for o in neighbours if has_attr(o, SHARDING))
+    return next((o.get_attr(SHARDING) for o in sharded), None)
 
 
 def _colocated(op: Any) -> list[Any]:
@@ -68,11 +68,11 @@ def propagate_sharding(g: Any) -> None:
     while changed:
         changed = False
         for op in g.get_operations():
-            if not has_attr(op, "_class") or has_attr(op, _SHARDING):
+            if not has_attr(op, "_class") or has_attr(op, SHARDING):
                 continue
             shard = get_shard_from_colocation(op)
             if shard is not None:
-                op._set_attr(_SHARDING, attr_value_pb2.AttrValue(s=shard))
+                op._set_attr(SHARDING, attr_value_pb2.AttrValue(s=shard))
                 changed = True
 
 
@@ -87,9 +87,9 @@ def _record_with_sharding(
 ) -> Any:
     shard = None
     if not context.executing_eagerly():
-        shard = ops.get_default_graph()._attr_scope_map.get(_SHARDING)
+        shard = ops.get_default_graph()._attr_scope_map.get(SHARDING)
     if shard is not None:
-        attrs = (*(attrs or ()), _SHARDING, shard)
+        attrs = (*(attrs or ()), SHARDING, shard)
     return backprop.record_gradient(op_name, inputs, attrs, *rest, **options)
 
 
@@ -98,8 +98,8 @@ def _gradient_on_its_ipu(
 ) -> Any:
     scope: dict[str, Any] = {}
     # The last pair is what `_record_with_sharding` added.
-    if attr_tuple and len(attr_tuple) >= 2 and attr_tuple[-2] == _SHARDING:
-        scope[_SHARDING] = attr_tuple[-1]
+    if attr_tuple and len(attr_tuple) >= 2 and attr_tuple[-2] == SHARDING:
+        scope[SHARDING] = attr_tuple[-1]
         attr_tuple = attr_tuple[:-2]
     with ops.get_default_graph()._attr_scope(scope):
         return backprop._gradient_function(op_name, attr_tuple, *rest, **options)

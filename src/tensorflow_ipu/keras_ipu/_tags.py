@@ -16,6 +16,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
+from popple.marks import LAYER, PHASE
+
 __all__ = ["call_tagged", "phase", "tagging"]
 
 
@@ -42,7 +44,7 @@ def tagging() -> Iterator[None]:
 
 def phase(name: str) -> contextlib.AbstractContextManager[None]:
     """Operations inside belong to the `forward`, `backward` or `update` phase."""
-    return _marked("_ipu_phase", attr_value_pb2.AttrValue(s=name.encode()))
+    return _marked(PHASE, attr_value_pb2.AttrValue(s=name.encode()))
 
 
 def call_tagged(layer: Any, call: Callable[[], Any]) -> Any:
@@ -53,7 +55,7 @@ def call_tagged(layer: Any, call: Callable[[], Any]) -> Any:
     _PLACE.layers = (*outer, layer.name)
     name = "/".join(_PLACE.layers).encode()
     try:
-        with _marked("_ipu_layer", attr_value_pb2.AttrValue(s=name)):
+        with _marked(LAYER, attr_value_pb2.AttrValue(s=name)):
             return call()
     finally:
         _PLACE.layers = outer

@@ -103,7 +103,7 @@ def test_a_loop_that_depends_on_data_is_noted() -> None:
 
     lowered = lower(program, spec(3))
     assert lowered.num_trips == 1
-    assert "depends on data" in lowered.notes[0]
+    assert "depends on data" in lowered.remarks[0]
 
 
 def test_a_loop_of_the_step_is_walked_as_often_as_it_runs() -> None:

@@ -10,7 +10,7 @@ tf = pytest.importorskip("tensorflow")
 
 from tensorflow.core.framework import attr_value_pb2  # noqa: E402
 
-from popple.capture.tensorflow.tags import HALF  # noqa: E402
+from popple.marks import HALF  # noqa: E402
 from tests.capture.tensorflow.tracing import graph_of, kinds, spec  # noqa: E402
 
 MARKS = {HALF: attr_value_pb2.AttrValue(b=True)}

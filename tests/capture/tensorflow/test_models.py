@@ -80,7 +80,7 @@ def test_training_steps_are_captured_without_gaps(make: Make) -> None:
     lowered = trained(make)
     weights = [value.name for value in lowered.graph.with_role(Role.WEIGHT)]
     assert sorted(lowered.gradients) == sorted(weights)
-    assert lowered.notes == ()
+    assert lowered.remarks == ()
     modelled = price(lowered)
     assert modelled.planned.generic_ops == {}
     assert modelled.simulation.cost.flops > 0

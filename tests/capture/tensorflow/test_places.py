@@ -11,10 +11,10 @@ pytest.importorskip("tensorflow")
 import tensorflow as tf
 from tensorflow.compiler.xla import xla_data_pb2
 
-from popple.capture.tensorflow import STAGE
 from popple.capture.tensorflow.builder import Mark
 from popple.capture.tensorflow.places import settle, with_places
 from popple.graph import Op, Phase, parse_graph
+from popple.marks import STAGE
 from tests.capture.tensorflow.tracing import (
     lower_graph,
     marked,

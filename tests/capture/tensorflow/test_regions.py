@@ -10,20 +10,17 @@ pytest.importorskip("tensorflow")
 
 import tensorflow as tf
 
-from popple.capture.tensorflow import ACCUMULATION, REGION
 from popple.capture.tensorflow.regions import exchange_kind, parse_label
 from popple.engine.tensorflow import (
-    ACCUMULATE,
-    NOTHING,
     all_gather,
     all_reduce_sum,
     in_turn,
     region,
-    regions,
     tracing,
     weight_update,
 )
 from popple.graph import DType, TensorType
+from popple.marks import ACCUMULATE, NOTHING
 from tests.capture.tensorflow.tracing import (
     graph_of,
     kinds,
@@ -33,10 +30,6 @@ from tests.capture.tensorflow.tracing import (
     spec,
     trace,
 )
-
-
-def test_engine_and_capture_speak_of_the_same_attributes() -> None:
-    assert (regions.REGION, regions.ACCUMULATION) == (REGION, ACCUMULATION)
 
 
 def test_labels() -> None:

@@ -10,9 +10,9 @@ pytest.importorskip("tensorflow")
 
 import tensorflow as tf
 
-from popple.capture.tensorflow import LAYER, PHASE
 from popple.capture.tensorflow.tags import forward_name, full_name
 from popple.graph import Phase
+from popple.marks import LAYER, PHASE
 from tests.capture.tensorflow.tracing import graph_of, marked, of_kind, spec
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from popple.capture.torch import recurrent, recurrent_notes
+from popple.capture.torch import recurrent, recurrent_tape
 from popple.capture.torch.recurrent import gru_layer
 from popple.graph import Phase
 from tests.capture.torch.tracing import kinds, lower_traced, of_kind, replayed, trace
@@ -53,11 +53,11 @@ def test_a_training_step_runs_a_layer_once(monkeypatch: pytest.MonkeyPatch) -> N
     step = trace(layer, X, train=True)
     runs: list[str] = []
 
-    def counted(*arguments: Any) -> recurrent_notes.Notes:
+    def counted(*arguments: Any) -> recurrent_tape.Tape:
         runs.append(arguments[-1])
-        return recurrent_notes.take_notes(*arguments)
+        return recurrent_tape.record_tape(*arguments)
 
-    monkeypatch.setattr(recurrent, "take_notes", counted)
+    monkeypatch.setattr(recurrent, "record_tape", counted)
     replayed(step, *layer.parameters(), X)
     assert runs == ["lstm"]
 

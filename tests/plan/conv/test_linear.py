@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from popple.graph import DType
-from popple.plan.conv import LinearPass, find_choice, find_linear, linear_of
+from popple.graph import DType, LinearPass
+from popple.plan.conv import find_choice, find_linear, linear_of
 from popple.plan.conv.linear import Linear
 from tests.plan.conv.machines import target_of
 

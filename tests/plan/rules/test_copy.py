@@ -29,15 +29,15 @@ def test_a_copy_keeps_the_tile_numbers() -> None:
 
 
 def test_a_new_ring_is_wished_beside_its_value() -> None:
-    made = plan(make("stash", [RING, MATRIX], [RING], depth=3), (None, LINEAR))
+    made = plan(make("stash", [RING, MATRIX], [RING]), (None, LINEAR))
     assert [type(step) for step in made.steps] == [Compute]
     assert made.outputs[0].bytes_by_tile == LINEAR.bytes_by_tile.scaled(3)
     assert made.inputs[0] == made.outputs[0]
 
 
 def test_what_was_stashed_is_restored_where_it_lay() -> None:
-    stash = plan(make("stash", [RING, MATRIX], [RING], depth=3), (None, LINEAR))
-    restore = make("restore", [RING], [MATRIX], depth=3)
+    stash = plan(make("stash", [RING, MATRIX], [RING]), (None, LINEAR))
+    restore = make("restore", [RING], [MATRIX])
     assert plan(restore, stash.outputs).outputs == (LINEAR,)
 
 

@@ -10,8 +10,12 @@ import pytest
 
 from popple.errors import PlanError
 from popple.graph import DType
+from popple.place import MarkLinearLayers
+from popple.plan import PlannedProgram, plan_graph
 from popple.plan.opplan import Compute, Loop, Move, PlanOptions, TileMapping
 from popple.program import TileVector
+from popple.target import load_target
+from tests.place.graphs import linear_layer
 from tests.plan.conv.machines import (
     all_vectors,
     cycles_of,
@@ -274,3 +278,28 @@ def test_channels_that_fill_no_group_are_padded() -> None:
     ]
     assert padded[0]
     assert not padded[1]
+
+
+def planned_layer() -> PlannedProgram:
+    """A linear layer with both gradients, whose products know each other."""
+    graph = MarkLinearLayers().apply(linear_layer())
+    return plan_graph(graph, load_target("gc200"))
+
+
+def test_weights_stay_on_their_tiles_in_a_joint_plan() -> None:
+    planned = planned_layer()
+    steps = {name: planned.plans[name].steps for name in ("forward", "input", "step")}
+    moves = {
+        n: [s.name for s in found if isinstance(s, Move)] for n, found in steps.items()
+    }
+    # Weights are what is called inputs here: their operand is the field.
+    assert all("inputs" not in name for names in moves.values() for name in names)
+    assert moves["step"] == []
+    first = steps["input"][0]
+    assert isinstance(first, Compute)
+    assert first.name == "transpose inputs"
+
+
+def test_the_gradient_lies_as_the_weights_do() -> None:
+    mappings = planned_layer().mappings
+    assert mappings["dw"] == mappings["w"]

@@ -4,7 +4,7 @@ from popple.plan.opplan import Compute, Move
 from tests.plan.machines import bow, plan
 from tests.plan.signatures import f16, make
 
-MADE = plan(make("dropout", [f16(100, 64)], [f16(100, 64)], probability=0.1))
+MADE = plan(make("dropout", [f16(100, 64)], [f16(100, 64)]))
 
 
 def test_every_tile_is_seeded_first() -> None:

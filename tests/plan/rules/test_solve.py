@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from popple.graph import Notes
 from popple.plan.codelets.solve import (
     cholesky_cycles,
     inverse_cycles,
@@ -16,15 +19,15 @@ from tests.plan.signatures import f16, f32, make
 
 def decomposed(size: int, block: int, *, is_upper: bool = False) -> OpPlan:
     kind = f32(2, size, size)
-    attrs = {"is_upper": is_upper, "poplin.blockSize": str(block)}
-    return plan(make("cholesky", [kind], [kind], **attrs), (None,))
+    signature = make("cholesky", [kind], [kind], is_upper=is_upper)
+    return plan(replace(signature, notes=Notes(block_size=block)), (None,))
 
 
 def solved(size: int, width: int, block: int, *, is_unit: bool = True) -> OpPlan:
     given = f32(1, size, width)
-    attrs = {"is_unit": is_unit, "poplin.blockSize": str(block)}
-    signature = make("triangular_solve", [f32(1, size, size), given], [given], **attrs)
-    return plan(signature, (None, None))
+    operands = [f32(1, size, size), given]
+    signature = make("triangular_solve", operands, [given], is_unit=is_unit)
+    return plan(replace(signature, notes=Notes(block_size=block)), (None, None))
 
 
 def computed(steps: tuple[PlanStep, ...], name: str) -> list[Compute]:

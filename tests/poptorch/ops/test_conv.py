@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import poptorch
+from popple.graph import DType
 from tests.poptorch.models import options
 
 X = torch.rand(1, 1, 8, 8)
@@ -60,8 +61,8 @@ def test_options_are_for_all_convolutions_or_for_each(
     model = compiled(Pair(wishes.partialsTypes(torch.half)))
     model.compile(X)
     convs = [op for op in model.__popple__().graph.ops if op.kind == "conv"]
-    assert [op.attrs["memory_proportion"] for op in convs] == expected
-    assert {op.attrs["partials"] for op in convs} == {"f16"}
+    assert [op.notes.memory_proportion for op in convs] == expected
+    assert {op.notes.partials for op in convs} == {DType.F16}
 
 
 def test_options_of_the_group_are_on_every_convolution() -> None:
@@ -69,9 +70,9 @@ def test_options_of_the_group_are_on_every_convolution() -> None:
     model = compiled(Pair(wishes))
     model.compile(X)
     convs = [op for op in model.__popple__().graph.ops if op.kind == "conv"]
-    assert len({op.attrs["multi_conv"] for op in convs}) == 1
-    for op in convs:
-        assert (op.attrs["reserved_tiles"], op.attrs["cycle_back_off"]) == (9, 0.5)
+    (group,) = {op.notes.multi_conv for op in convs}
+    assert group is not None
+    assert (group.reserved_tiles, group.cycle_back_off) == (9, 0.5)
 
 
 def test_there_must_be_a_value_for_each_convolution() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import poptorch
-from popple.graph import Op
+from popple.graph import NO_NOTES, Notes, Op
 from tests.poptorch.models import options
 from tests.poptorch.running import compiled
 
@@ -58,9 +58,23 @@ def test_attributes_reach_ops_made_inside() -> None:
     model = compiled(forward)
     model.compile(X)
     ops = ops_of(model)
-    assert ops["relu"].attrs["__outline.layer"] == "first"
-    assert ops["exp"].attrs == {"__outline.layer": "second", "other.n": "1"}
-    assert ops["neg"].attrs == {}
+    assert dict(ops["relu"].notes.labels) == {"__outline.layer": "first"}
+    labels = {"__outline.layer": "second", "other.n": "1"}
+    assert dict(ops["exp"].notes.labels) == labels
+    assert ops["neg"].notes == NO_NOTES
+
+
+def test_the_block_size_of_solvers_is_a_number() -> None:
+    def forward(x: Tensor) -> Tensor:
+        with poptorch.Attribute(poplin={"blockSize": 16}, other={"n": 1}):
+            return x.relu()
+
+    model = compiled(forward)
+    model.compile(X)
+    notes = Notes(block_size=16, labels=(("other.n", "1"),))
+    assert ops_of(model)["relu"].notes == notes
+    with pytest.raises(poptorch.Error, match="a number of rows, not 'all'"):
+        poptorch.Attribute(poplin={"blockSize": "all"})
 
 
 def test_on_the_cpu_scopes_do_nothing() -> None:

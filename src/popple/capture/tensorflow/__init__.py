@@ -10,25 +10,5 @@ from popple.capture.tensorflow.lower import (
     LowerRequest,
     lower_program,
 )
-from popple.capture.tensorflow.regions import REGION
-from popple.capture.tensorflow.tags import (
-    ACCUMULATION,
-    LAYER,
-    PHASE,
-    SCHEDULE,
-    SHARDING,
-    STAGE,
-)
 
-__all__ = [
-    "ACCUMULATION",
-    "LAYER",
-    "PHASE",
-    "REGION",
-    "SCHEDULE",
-    "SHARDING",
-    "STAGE",
-    "LowerRequest",
-    "LoweredProgram",
-    "lower_program",
-]
+__all__ = ["LowerRequest", "LoweredProgram", "lower_program"]

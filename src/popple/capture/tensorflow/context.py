@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ from popple.capture.tensorflow.known import Known, Resource
 from popple.capture.tensorflow.tags import Tag
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.errors import CaptureError
-from popple.graph import Attr, Op, Phase, TensorType
+from popple.graph import NO_NOTES, Attr, Notes, Op, Phase, TensorType
 
 _STATIC = "Give static shapes: for data sets, batch(..., drop_remainder=True)."
 
@@ -152,9 +152,10 @@ class OpContext:
         suffix: str = "",
         storage: str = "",
         attrs: Mapping[str, Attr] | None = None,
+        notes: Notes = NO_NOTES,
     ) -> list[str]:
         """Append an op of the Graph; the names of its outputs."""
-        op = self._op(kind, inputs, suffix, attrs or {})
+        op = replace(self._op(kind, inputs, suffix, attrs or {}), notes=notes)
         return self.builder.emit(op, types, storage, self.tag.mark)
 
     def emit_one(
@@ -166,10 +167,17 @@ class OpContext:
         suffix: str = "",
         storage: str = "",
         attrs: Mapping[str, Attr] | None = None,
+        notes: Notes = NO_NOTES,
     ) -> str:
         """Append an op with one output; its name."""
         (name,) = self.emit(
-            kind, inputs, [result], suffix=suffix, storage=storage, attrs=attrs
+            kind,
+            inputs,
+            [result],
+            suffix=suffix,
+            storage=storage,
+            attrs=attrs,
+            notes=notes,
         )
         return name
 

@@ -24,10 +24,10 @@ from popple.capture.tensorflow.loops import LoopToWalk, walk_loop
 from popple.capture.tensorflow.ops.forms import lower_generic
 from popple.capture.tensorflow.order import changes_something
 from popple.capture.tensorflow.recurrent import lower_recurrent
-from popple.capture.tensorflow.tags import SCHEDULE
 from popple.capture.tensorflow.trips import LoopTensors
 from popple.capture.tensorflow.walk import Call, Control, Walker
 from popple.graph import Phase
+from popple.marks import SCHEDULE
 
 _BACKWARD = "__backward_"
 _UPDATES = ("ResourceApply", "ResourceSparseApply")

@@ -8,13 +8,12 @@ None: something the machine has no part in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from popple.graph import Attr
+from popple.graph import Notes
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class KeptLayer:
     """What a recurrent layer keeps for its gradient.
 
     `value` holds it; `inputs` are those of the layer's op, `arguments` names those of
-    the function that the program calls, `attrs` are attributes of the gradient's op.
+    the function that the program calls, `notes` are those on the gradient's op.
     """
 
     value: str
@@ -52,7 +51,7 @@ class KeptLayer:
     arguments: tuple[str, ...]
     cell: str
     num_states: int
-    attrs: Mapping[str, Attr]
+    notes: Notes
 
 
 @dataclass(frozen=True)

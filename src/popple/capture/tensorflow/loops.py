@@ -59,7 +59,7 @@ def walk_loop(
 
 
 def _note(walker: Walker, loop: LoopToWalk, how: str) -> None:
-    walker.notes.append(f"The loop {loop.name} is counted {how}.")
+    walker.remarks.append(f"The loop {loop.name} is counted {how}.")
 
 
 def _walk_once(

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from popple.capture.live_ops import without_dead_ops
 from popple.capture.tensorflow.builder import GraphBuilder
 from popple.capture.tensorflow.control import CONTROL
 from popple.capture.tensorflow.effects import Effects, Update
@@ -40,6 +39,7 @@ from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.capture.tensorflow.units import MarkedUnits
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
 from popple.graph import Graph, Role
+from popple.place import RemoveDead
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class LoweredProgram:
     updates them, with the number of state tensors it keeps. `num_trips` micro-batches
     run in all, `accumulation` of them for each update. `schedule` is the front end's
     number for how pipeline stages take turns, `off_chip` its words for what lies off
-    the chip, `stage_options` its text about the ops of stages. `notes` are remarks on
+    the chip, `stage_options` its text about the ops of stages. `remarks` are on
     what could not be known.
     """
 
@@ -83,7 +83,7 @@ class LoweredProgram:
     schedule: int | None = None
     off_chip: frozenset[str] = frozenset()
     stage_options: str = ""
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def num_stages(self) -> int:
@@ -113,7 +113,7 @@ def lower_program(request: LowerRequest) -> LoweredProgram:
         schedule=effects.schedule,
         off_chip=effects.off_chip,
         stage_options=effects.stage_options,
-        notes=tuple(walker.notes),
+        remarks=tuple(walker.remarks),
     )
 
 
@@ -206,8 +206,8 @@ def _with_gradients(
     settled = settle_phases(without_replaced(graph, search), gradients.values())
     kept = [*results, *(update.gradient for update in updates.values())]
     kept = [name for name in kept if name in graph.values]
-    roots = {*map(search.instead_of, kept), *gradients.values()}
-    live = without_dead_ops(settled, roots)
+    roots = frozenset({*map(search.instead_of, kept), *gradients.values()})
+    live = RemoveDead(roots).apply(settled)
     read = _without_unread(live, {*gradients, *gradients.values()})
     num_chips = 1 + max((op.chip for op in read.ops), default=0)
     execution = replace(read.execution, num_chips=num_chips)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from popple.capture.tensorflow.framework import Operation, find_attr
-from popple.capture.tensorflow.tags import HALF
+from popple.marks import HALF
 
 Key = Callable[[Operation], Hashable]
 """What ops of one unit have in common; None for an op that is a unit by itself."""

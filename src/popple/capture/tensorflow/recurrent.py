@@ -22,9 +22,9 @@ from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.framework import TensorFlowGraph
 from popple.capture.tensorflow.known import KeptLayer, Known
 from popple.capture.tensorflow.ops.forms import emit_elementwise
-from popple.capture.tensorflow.tags import PLANNED
 from popple.capture.tensorflow.walk import Call, Walker
-from popple.graph import Attr, Phase, TensorType
+from popple.graph import Attr, Phase, TensorType, parse_notes
+from popple.marks import PLANNED
 
 # Functions by the names they are traced with.
 _CELLS = {
@@ -97,17 +97,16 @@ def _lower_forward(
     num_kept = len(context.op.outputs) - 3 - len(states)
     types = _result_types(context, cell, x, states)[: None if num_kept else -1]
     attrs: dict[str, Attr] = {"cell": cell, "num_states": len(states)}
-    wishes = json.loads(context.attr(PLANNED, "{}"))
+    forward, backward = map(parse_notes, json.loads(context.attr(PLANNED, '["", ""]')))
     outputs, *rest = context.emit(
-        "recurrent", inputs, types, attrs={**attrs, **wishes.get("forward", {})}
+        "recurrent", inputs, types, attrs=attrs, notes=forward
     )
     last = rest[: len(states)]
     mark = np.zeros((), np.float32)
     results: list[Known] = [last[0], _shown(context, outputs, last[0]), *last, mark]
     if num_kept:
-        attrs |= wishes.get("backward", {})
         names = tuple(arguments)
-        kept = KeptLayer(rest[-1], inputs, names, cell, len(states), attrs)
+        kept = KeptLayer(rest[-1], inputs, names, cell, len(states), backward)
         results += [kept] * num_kept
     return results
 
@@ -153,7 +152,8 @@ def _lower_backward(context: OpContext, kept: KeptLayer) -> list[Known]:
     ]
     inputs = (*gradients, kept.value, *kept.inputs)
     types = [context.type_of(name) for name in kept.inputs]
-    made = context.emit("recurrent_grad", inputs, types, attrs=kept.attrs)
+    attrs: dict[str, Attr] = {"cell": kept.cell, "num_states": kept.num_states}
+    made = context.emit("recurrent_grad", inputs, types, attrs=attrs, notes=kept.notes)
     return _of_arguments(context, kept, gradients[0], made)
 
 

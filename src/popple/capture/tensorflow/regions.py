@@ -22,12 +22,7 @@ from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.types import tensor_type
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
 from popple.graph import Attr, TensorType, get_op
-
-REGION = "_popple_region"
-NOTHING = "nothing"
-EXCHANGE = "exchange"
-ACCUMULATE = "accumulate"
-SAME = "same"
+from popple.marks import ACCUMULATE, EXCHANGE, NOTHING, SAME
 
 
 def walk_region(
@@ -76,9 +71,8 @@ def _exchange(context: OpContext, received: TensorType, replicas: int) -> str:
 def parse_label(label: str) -> tuple[str, dict[str, Attr]]:
     """Kind and attributes of a region."""
     head, _, rest = label.partition(" ")
-    listed = json.loads(rest) if rest else {}
-    attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in listed.items()}
-    return head.partition(":")[0], attrs
+    kind = head.partition(":")[0]
+    return kind, get_op(kind).schema.from_json(json.loads(rest)) if rest else {}
 
 
 def exchange_kind(sent: TensorType, received: TensorType) -> str:

@@ -1,14 +1,8 @@
 """Tags: what is known about an op beyond its operands.
 
-Facades put attributes on the ops they make: `LAYER`, `STAGE`, `PHASE`, `SHARDING`; on
-some also `ACCUMULATION`, the number of micro-batches an update is for, and `SCHEDULE`,
-a number of theirs that says how pipeline stages take turns, and `STAGE_OPTIONS`, a text
-of theirs about the ops of stages. `HALF` is on ops that only
-imitate the machine's half precision, `MULTI_CONV` on convolutions that run side by
-side, with attributes they have for it, `PLANNED` on recurrent layers, with those of the
-layer and of its gradient. For everything else the op's name and its traceback tell. A
-backward op has the name of the forward op it was made for inside its own, and inherits
-what it does not say itself.
+Facades put attributes on the ops they make, which `popple.marks` lists. For everything
+else the op's name and its traceback tell. A backward op has the name of the forward op
+it was made for inside its own, and inherits what it does not say itself.
 """
 
 from __future__ import annotations
@@ -28,18 +22,16 @@ from popple.capture.tensorflow.framework import (
     user_frames,
 )
 from popple.graph import Phase
-
-STAGE = "_ipu_stage"
-LAYER = "_ipu_layer"
-PHASE = "_ipu_phase"
-SHARDING = "_XlaSharding"
-ACCUMULATION = "_ipu_accumulation"
-SCHEDULE = "_ipu_schedule"
-OFF_CHIP = "_ipu_off_chip"
-STAGE_OPTIONS = "_ipu_stage_options"
-HALF = "_ipu_half"
-MULTI_CONV = "_ipu_multi_conv"
-PLANNED = "_ipu_planned"
+from popple.marks import (
+    ACCUMULATION,
+    LAYER,
+    OFF_CHIP,
+    PHASE,
+    SCHEDULE,
+    SHARDING,
+    STAGE,
+    STAGE_OPTIONS,
+)
 
 _PHASES = {phase.value.encode(): phase for phase in Phase}
 _GRADIENTS = re.compile(r"gradient_tape|gradients(_\d+)?")

@@ -9,8 +9,9 @@ from popple.capture.tensorflow.old_control import (
     walk_old_loop,
     without_other_branches,
 )
-from popple.capture.tensorflow.regions import REGION, walk_region
+from popple.capture.tensorflow.regions import walk_region
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
+from popple.marks import REGION
 
 # Ops that may be made while a region is built but are no part of it.
 _OUTSIDE = frozenset({"Const", "Placeholder"})

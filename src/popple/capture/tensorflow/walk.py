@@ -29,9 +29,10 @@ from popple.capture.tensorflow.order import (
     needed_ops,
     units_in_order,
 )
-from popple.capture.tensorflow.tags import HALF, Tag, Tagger, either
+from popple.capture.tensorflow.tags import Tag, Tagger, either
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.graph import Phase, Role, get_op
+from popple.marks import HALF
 
 # Ops without inputs that stand for the same thing inside and outside a program.
 _GIVEN = frozenset({"Const", "VarHandleOp"})
@@ -99,7 +100,7 @@ class Units(Protocol):
 
 @dataclass
 class Walker:
-    """A walk through a program. `notes` are remarks about what could not be known.
+    """A walk through a program. `remarks` say what could not be known.
 
     `trips` are those of the program's own loops, of the deepest nest of them.
     """
@@ -110,7 +111,7 @@ class Walker:
     units: Units
     replicas: int = 1
     tagger: Tagger = field(default_factory=Tagger)
-    notes: list[str] = field(default_factory=list[str])
+    remarks: list[str] = field(default_factory=list[str])
     trips: tuple[int, ...] = ()
     _nest: list[int] = field(default_factory=list[int])
     _constants: dict[Operation, Known] = field(default_factory=dict[Any, Known])

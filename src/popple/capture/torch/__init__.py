@@ -4,8 +4,15 @@ TraceRequest --trace_step--> TracedStep --lower_step--> LoweredStep (a Graph)
                              `-> engine.torch replays its graph module
 """
 
+from popple.capture.torch.libraries import PlainOperators, register_plain_operators
 from popple.capture.torch.lower import LoweredStep, LowerRequest, lower_step
-from popple.capture.torch.operators import HostFunction, mark, print_tensor
+from popple.capture.torch.operators import (
+    HostFunction,
+    mark,
+    note,
+    note_node,
+    print_tensor,
+)
 from popple.capture.torch.overwrites import find_overwritten, overwritten_arguments
 from popple.capture.torch.questions import (
     constant_outputs,
@@ -14,7 +21,7 @@ from popple.capture.torch.questions import (
     gradient_nodes,
 )
 from popple.capture.torch.rules import DynamicShape, Unsupported, ValueNeeded
-from popple.capture.torch.tags import ATTRS, FIRST_BLOCK, NO_BLOCK, Block, Tag
+from popple.capture.torch.tags import FIRST_BLOCK, NO_BLOCK, Block, Tag
 from popple.capture.torch.trace import (
     ActiveTrace,
     Forward,
@@ -25,7 +32,6 @@ from popple.capture.torch.trace import (
 )
 
 __all__ = [
-    "ATTRS",
     "FIRST_BLOCK",
     "NO_BLOCK",
     "ActiveTrace",
@@ -36,6 +42,7 @@ __all__ = [
     "LowerRequest",
     "LoweredStep",
     "PlainForward",
+    "PlainOperators",
     "Tag",
     "TraceRequest",
     "TracedStep",
@@ -48,7 +55,10 @@ __all__ = [
     "gradient_nodes",
     "lower_step",
     "mark",
+    "note",
+    "note_node",
     "overwritten_arguments",
     "print_tensor",
+    "register_plain_operators",
     "trace_step",
 ]

@@ -12,7 +12,18 @@ from torch import Tensor
 from torch.fx import Node
 
 from popple.capture.torch.tags import Tag
-from popple.graph import Attr, DType, Op, Phase, Role, TensorType, Value, get_op
+from popple.graph import (
+    NO_NOTES,
+    Attr,
+    DType,
+    Notes,
+    Op,
+    Phase,
+    Role,
+    TensorType,
+    Value,
+    get_op,
+)
 
 # Types that are not listed are stored as integers of their size.
 _DTYPES = {
@@ -59,7 +70,7 @@ class GraphBuilder:
     _makers: dict[str, Op] = field(default_factory=dict[str, Op])
     _positions: dict[str, int] = field(default_factory=dict[str, int])
     _numbers: dict[str, int] = field(default_factory=dict[str, int])
-    _notes: dict[int, dict[str, Attr]] = field(default_factory=dict[int, Any])
+    _notes: dict[int, Notes] = field(default_factory=dict[int, Notes])
 
     def declare(self, node: Node, name: str, tensor: Tensor, role: Role) -> None:
         """A value that exists before the first op."""
@@ -95,10 +106,8 @@ class GraphBuilder:
         if isinstance(items, list) and (name := items[index]) is not None:
             self.finish(node, name)
 
-    def note(
-        self, name: str, attrs: Mapping[str, Attr], families: frozenset[str] | None
-    ) -> None:
-        """Add attributes to the op that made a value, and to its gradient's ops.
+    def note(self, name: str, notes: Notes, families: frozenset[str] | None) -> None:
+        """Add notes to the op that made a value, and to its gradient's ops.
 
         They go to the nearest op of these families (None: of any): what was only
         viewed or had a bias added since is looked through. Without such an op there
@@ -108,9 +117,10 @@ class GraphBuilder:
         if found is None:
             return
         op = self.ops[found]
-        self.ops[found] = replace(op, attrs={**op.attrs, **attrs})
+        self.ops[found] = replace(op, notes=op.notes.updated(notes))
+        # Gradients are written later, with the number of this op's tag.
         number = self._numbers[op.outputs[0]]
-        self._notes[number] = {**self._notes.get(number, {}), **attrs}
+        self._notes[number] = self._notes.get(number, NO_NOTES).updated(notes)
 
     def _find_noted(self, name: str, families: frozenset[str] | None) -> int | None:
         index = self._positions.get(name)
@@ -135,7 +145,7 @@ class GraphBuilder:
         `number` is that of its tag: what is noted about it, gradients inherit.
         """
         if op.phase is not Phase.FORWARD and number in self._notes:
-            op = replace(op, attrs={**op.attrs, **self._notes[number]})
+            op = replace(op, notes=op.notes.updated(self._notes[number]))
         names: list[str] = []
         for index, kind in enumerate(types):
             base = op.name if len(types) == 1 else f"{op.name}.{index}"
@@ -243,7 +253,8 @@ class NodeContext:
             kind=kind,
             inputs=names,
             outputs=(),
-            attrs={**dict(self.tag.attrs), **(attrs or {})},
+            attrs=attrs or {},
+            notes=self.tag.notes,
             phase=self.tag.phase,
             chip=self.chip,
             stage=self.stage,

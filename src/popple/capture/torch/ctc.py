@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from popple.errors import CaptureError
+from popple.marks import CTC, CTC_BACKWARD, library_name
 
 Lengths = Tensor | Sequence[int]
 _OPERANDS = (
@@ -62,7 +63,7 @@ def _lengths(lengths: Lengths) -> Tensor:
 
 
 @torch.library.custom_op(
-    "popple::ctc",
+    library_name(CTC),
     mutates_args=(),
     schema=f"({_OPERANDS}, int blank, bool zero_infinity) -> (Tensor, Tensor)",
 )
@@ -100,7 +101,7 @@ def _table_shape(log_probs: Tensor, targets: Tensor) -> tuple[int, int, int]:
 
 
 @torch.library.custom_op(
-    "popple::ctc_backward",
+    library_name(CTC_BACKWARD),
     mutates_args=(),
     schema=f"(Tensor gradient, {_OPERANDS}, Tensor losses, Tensor table, int blank, "
     "bool zero_infinity) -> Tensor",

@@ -14,13 +14,14 @@ from typing import Any
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from popple.capture.live_ops import without_dead_ops
 from popple.capture.torch.aten import PLANNED, find_lowering
 from popple.capture.torch.builder import GraphBuilder, NodeContext
-from popple.capture.torch.tags import ATTRS, FIRST_BLOCK, NO_BLOCK, TAG, Tag
+from popple.capture.torch.tags import FIRST_BLOCK, NO_BLOCK, Tag
 from popple.capture.torch.trace import TracedStep
 from popple.errors import PlacementError
 from popple.graph import Execution, Graph, Op, Phase, Role
+from popple.marks import NOTES, TAG
+from popple.place import RemoveDead
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def lower_step(request: LowerRequest) -> LoweredStep:
             num_chips=1 + max((op.chip for op in builder.ops), default=0)
         ),
     )
-    live = without_dead_ops(graph, set(gradients.values()))
+    live = RemoveDead(frozenset(gradients.values())).apply(graph)
     return LoweredStep(live, gradients, builder.sources)
 
 
@@ -112,12 +113,13 @@ def _lower_node(builder: GraphBuilder, node: Node) -> None:
     if neighbour is None:
         chip, stage = _place_of(tag)
     else:
+        # It has no line of its own either; reports show the neighbour's.
         chip, stage = neighbour.chip, neighbour.stage
         tag = replace(tag, module=neighbour.module, line=neighbour.line)
     context = NodeContext(builder, node, tag, chip, stage)
     find_lowering(str(node.target))(context)
-    if attrs := node.meta.get(ATTRS):
-        builder.note(builder.name_of(node), attrs, PLANNED)
+    if (notes := node.meta.get(NOTES)) is not None:
+        builder.note(builder.name_of(node), notes, PLANNED)
 
 
 def _place_of(tag: Tag) -> tuple[int, int]:

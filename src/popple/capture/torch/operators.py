@@ -5,7 +5,7 @@
     host_call      a Python function, run on the host in the middle of the step
 
 They are functional: what they return shares no memory with what they are given, and
-a step that does not use their result leaves them out. Front ends call `mark`,
+a step that does not use their result leaves them out. Front ends call `mark`, `note`,
 `print_tensor` and `HostFunction.call` while a step is traced.
 """
 
@@ -20,16 +20,27 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
+from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from popple.errors import CaptureError
+from popple.graph import NO_NOTES, Notes, render_notes
+from popple.marks import (
+    HOST_CALL,
+    HOST_FUNCTION,
+    MARK,
+    NOTE,
+    NOTES,
+    PRINT_TENSOR,
+    library_name,
+)
 from popple.tensor_text import TensorFormat, render_tensor
 
 Gradients = tuple[Any, ...]
 
 
 @torch.library.custom_op(
-    "popple::mark",
+    library_name(MARK),
     mutates_args=(),
     schema="(Tensor x, str kind, str value) -> Tensor",
 )
@@ -50,8 +61,21 @@ def _pass_on(ctx: Any, gradient: Tensor) -> Gradients:
 mark.register_autograd(_pass_on)
 
 
+def note(x: Tensor, notes: Notes) -> Tensor:
+    """The same tensor, with notes on the op that made it and on its gradient's ops.
+
+    `aten/annotation.py` says which ops take which notes.
+    """
+    return mark(x, NOTE, render_notes(notes))
+
+
+def note_node(node: Node, notes: Notes) -> None:
+    """Put notes on the op that a traced node becomes, and on its gradient's ops."""
+    node.meta[NOTES] = node.meta.get(NOTES, NO_NOTES).updated(notes)
+
+
 @torch.library.custom_op(
-    "popple::print_tensor",
+    library_name(PRINT_TENSOR),
     mutates_args=(),
     schema="(Tensor x, Tensor? is_enabled, str title, str gradient_title, "
     "int[] sizes, str[] texts) -> Tensor",
@@ -140,7 +164,7 @@ class HostFunction:
             calls = proxy_mode.tracer.graph.find_nodes(
                 op="call_function", target=torch.ops.popple.host_call.default
             )
-            calls[-1].meta["host"] = self  # what keeps the function alive
+            calls[-1].meta[HOST_FUNCTION] = self  # what keeps the function alive
         return results
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -164,7 +188,7 @@ _host_functions: WeakValueDictionary[int, HostFunction] = WeakValueDictionary()
 
 
 @torch.library.custom_op(
-    "popple::host_call",
+    library_name(HOST_CALL),
     mutates_args=(),
     schema="(Tensor[] inputs, Tensor? is_enabled, int number) -> Tensor[]",
 )

@@ -6,9 +6,10 @@ import torch
 from torch.fx import GraphModule, Node
 
 from popple.capture.torch.overwrites import find_storages, written_storages
-from popple.capture.torch.tags import TAG, Tag
+from popple.capture.torch.tags import Tag
 from popple.capture.torch.trace import TracedStep
 from popple.graph import Phase
+from popple.marks import TAG
 
 
 def constant_outputs(step: TracedStep) -> frozenset[int]:

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from popple.capture.torch.recurrent_notes import Notes, compute, take_notes
+from popple.capture.torch.recurrent_tape import Tape, compute, record_tape
+from popple.marks import RECURRENT, RECURRENT_BACKWARD, library_name
 
 Layer = Callable[[Tensor, list[Tensor], list[Tensor]], list[Tensor]]
 """Input [T,B,I], states [B,H] and weights to outputs [T,B,H] and last states."""
@@ -132,7 +133,7 @@ _BACKWARD_SCHEMA = (
     "(Tensor[] gradients, Tensor kept, Tensor x, Tensor[] states, Tensor[] weights, "
     "str kind) -> Tensor[]"
 )
-_NOTES = "_notes_for_gradient"
+_TAPE = "_tape_for_gradient"
 
 
 # Not `custom_op`, whose checks take as long as a short layer.
@@ -147,20 +148,20 @@ def _recurrent(
 ) -> list[Tensor]:
     """Outputs, last states, and an empty place for what the machine keeps.
 
-    In training the place carries what torch notes for the gradient, so that it need
+    In training the place carries what torch records for the gradient, so that it need
     not run the layer again.
     """
     kept = x.new_empty(0)
     if trains:
-        notes = take_notes(x, states, weights, kind)
-        setattr(kept.untyped_storage(), _NOTES, notes)
-        found = notes.results()
+        tape = record_tape(x, states, weights, kind)
+        setattr(kept.untyped_storage(), _TAPE, tape)
+        found = tape.results()
     else:
         found = [each.clone() for each in compute(x, states, weights, kind, trains)]
     return [*found, kept]
 
 
-@torch.library.register_fake("popple::recurrent", lib=_LIBRARY)
+@torch.library.register_fake(library_name(RECURRENT), lib=_LIBRARY)
 def _(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
 ) -> list[Tensor]:
@@ -179,16 +180,16 @@ def _recurrent_backward(
     kind: str,
 ) -> list[Tensor]:
     """Gradients of input, states and weights."""
-    # Without notes, or if another gradient has used them up, the layer runs once more.
+    # Without a tape, or if another gradient has used it up, the layer runs once more.
     # Between the two, torch passes on another tensor of the same storage.
     place = kept.untyped_storage()
-    notes: Notes | None = getattr(place, _NOTES, None)
-    setattr(place, _NOTES, None)
-    notes = notes or take_notes(x, states, weights, kind)
-    return notes.gradients(gradients)
+    tape: Tape | None = getattr(place, _TAPE, None)
+    setattr(place, _TAPE, None)
+    tape = tape or record_tape(x, states, weights, kind)
+    return tape.gradients(gradients)
 
 
-@torch.library.register_fake("popple::recurrent_backward", lib=_LIBRARY)
+@torch.library.register_fake(library_name(RECURRENT_BACKWARD), lib=_LIBRARY)
 def _(
     gradients: list[Tensor],
     kept: Tensor,
@@ -218,5 +219,5 @@ def _differentiate(ctx: Any, gradients: list[Tensor]) -> tuple[Any, ...]:
 
 
 torch.library.register_autograd(
-    "popple::recurrent", _differentiate, setup_context=_remember, lib=_LIBRARY
+    library_name(RECURRENT), _differentiate, setup_context=_remember, lib=_LIBRARY
 )

@@ -24,13 +24,8 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from popple.graph import Phase
-
-TAG = "popple_tag"
-"""Key of the tag in `Node.meta`."""
-
-ATTRS = "popple_attrs"
-"""Key in `Node.meta` of attributes for the op that a node becomes."""
+from popple.graph import NO_NOTES, Notes, Phase
+from popple.marks import TAG
 
 _LIBRARIES = (
     Path(torch.__file__).parent,
@@ -66,9 +61,9 @@ class Tag:
     """Where an op comes from: phase, block, module path and the user's line.
 
     `block` is the one in force when the op ran. None stands for a backward op
-    without a forward partner, to be placed beside its operands. `scope` and `attrs`
-    are the name and attributes the user gave to a part of the program. A backward op
-    has the `number` of its forward partner.
+    without a forward partner, to be placed beside its operands. `scope` is the name
+    that the user gave to a part of the program, `notes` what is noted on all its ops. A
+    backward op has the `number` of its forward partner.
     """
 
     phase: Phase
@@ -76,14 +71,14 @@ class Tag:
     module: str = ""
     line: str = ""
     scope: str = ""
-    attrs: tuple[tuple[str, str], ...] = ()
+    notes: Notes = NO_NOTES
     number: int = -1
 
 
 class Tagger(TorchDispatchMode):
     """Marks the nodes of the graph being traced with a Tag.
 
-    The front end sets `block`, `scopes` and `attrs` while the forward pass runs and
+    The front end sets `block`, `scopes` and `notes` while the forward pass runs and
     calls `start_backward` before it differentiates. `modules` names the modules whose
     paths are wanted.
     """
@@ -92,7 +87,7 @@ class Tagger(TorchDispatchMode):
         super().__init__()
         self.block = FIRST_BLOCK
         self.scopes: list[str] = []
-        self.attrs: dict[str, str] = {}
+        self.notes = NO_NOTES
         self._modules = modules
         self._numbers = itertools.count()
         self._path: list[str] = []
@@ -154,7 +149,7 @@ class Tagger(TorchDispatchMode):
             module,
             user_line(),
             "/".join(self.scopes),
-            tuple(self.attrs.items()),
+            self.notes,
             next(self._numbers),
         )
         # Autograd numbers its nodes as it records them, just before the operator

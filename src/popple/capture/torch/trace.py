@@ -25,13 +25,14 @@ from torch.fx.experimental.proxy_tensor import (
     make_fx,
 )
 
-from popple.capture.torch.foreign import plain_operators
+from popple.capture.torch.libraries import plain_operators
 from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.outside import call_outside
 from popple.capture.torch.rewrites import DECOMPOSITIONS, keep_statistics
 from popple.capture.torch.rules import device_rules, explained_errors
 from popple.capture.torch.tags import Block, Tagger, newest_node, nodes_after
 from popple.errors import CaptureError
+from popple.graph import Notes
 
 
 class Forward(Protocol):
@@ -123,14 +124,14 @@ class ActiveTrace:
             self.tagger.scopes.pop()
 
     @contextmanager
-    def attributes(self, attrs: Mapping[str, str]) -> Iterator[None]:
-        """Ops made inside have these attributes."""
-        outer = self.tagger.attrs
-        self.tagger.attrs = {**outer, **attrs}
+    def noted(self, notes: Notes) -> Iterator[None]:
+        """Ops made inside have these notes, and so have their gradients."""
+        outer = self.tagger.notes
+        self.tagger.notes = outer.updated(notes)
         try:
             yield
         finally:
-            self.tagger.attrs = outer
+            self.tagger.notes = outer
 
     def newest_node(self) -> Node | None:
         """The node of the operator traced last."""

@@ -8,10 +8,6 @@ from popple.engine.tensorflow.collectives import (
     in_turn,
 )
 from popple.engine.tensorflow.regions import (
-    ACCUMULATE,
-    EXCHANGE,
-    NOTHING,
-    SAME,
     planned,
     region,
     side_by_side,
@@ -27,10 +23,6 @@ from popple.engine.tensorflow.replicas import (
 )
 
 __all__ = [
-    "ACCUMULATE",
-    "EXCHANGE",
-    "NOTHING",
-    "SAME",
     "Program",
     "Trace",
     "all_gather",

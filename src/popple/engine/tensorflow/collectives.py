@@ -12,8 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from popple.engine.tensorflow.regions import EXCHANGE, NOTHING, region
+from popple.engine.tensorflow.regions import region
 from popple.engine.tensorflow.replicas import num_replicas, per_replica, replica_index
+from popple.marks import EXCHANGE, NOTHING
 
 __all__ = ["all_gather", "all_reduce_sum", "all_to_all", "exchange", "in_turn"]
 

@@ -9,36 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
-__all__ = [
-    "ACCUMULATE",
-    "ACCUMULATION",
-    "EXCHANGE",
-    "MULTI_CONV",
-    "NOTHING",
-    "PLANNED",
-    "REGION",
-    "SAME",
-    "planned",
-    "region",
-    "side_by_side",
-    "weight_update",
-]
+from popple.marks import ACCUMULATION, MULTI_CONV, PLANNED, REGION
 
-REGION = "_popple_region"
-ACCUMULATION = "_ipu_accumulation"
-MULTI_CONV = "_ipu_multi_conv"
-PLANNED = "_ipu_planned"
-EXCHANGE = "exchange"
-ACCUMULATE = "accumulate"
-NOTHING = "nothing"
-SAME = "same"
+__all__ = ["planned", "region", "side_by_side", "weight_update"]
 
 _ATTR_VALUE: Any = attr_value_pb2
 
@@ -68,27 +48,29 @@ def weight_update(num_batches: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def side_by_side(**wishes: Any) -> Iterator[None]:
+def side_by_side(notes: str) -> Iterator[None]:
     """Convolutions built inside run at the same time, on tiles of their own.
 
-    `wishes` are attributes of these ops of the cost model.
+    `notes` are those on their ops of the cost model, in text form.
     """
     if tf.executing_eagerly():
         yield
         return
-    attrs = {"multi_conv": f"multi_conv:{ops.uid()}", **wishes}
-    with _marked(MULTI_CONV, _ATTR_VALUE.AttrValue(s=json.dumps(attrs).encode())):
+    with _marked(MULTI_CONV, _ATTR_VALUE.AttrValue(s=notes.encode())):
         yield
 
 
 @contextlib.contextmanager
-def planned(forward: Mapping[str, Any], backward: Mapping[str, Any]) -> Iterator[None]:
-    """Recurrent layers built inside have these attributes; those, their gradients."""
+def planned(forward: str, backward: str) -> Iterator[None]:
+    """Recurrent layers built inside have these notes, and those, their gradients.
+
+    Both are the text form of notes on ops of the cost model.
+    """
     if tf.executing_eagerly():
         yield
         return
-    attrs = {"forward": dict(forward), "backward": dict(backward)}
-    with _marked(PLANNED, _ATTR_VALUE.AttrValue(s=json.dumps(attrs).encode())):
+    text = json.dumps([forward, backward])
+    with _marked(PLANNED, _ATTR_VALUE.AttrValue(s=text.encode())):
         yield
 
 

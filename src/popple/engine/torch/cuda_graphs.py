@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.fx import Graph
+from torch.fx import Graph, Node
 
 from popple.engine.torch.rewrites.outbox import SMALL, Outbox
+from popple.marks import HOST_CALL, PRINT_TENSOR, operator_name
 
 Function = Callable[..., list[Any]]
 
@@ -39,7 +40,7 @@ NUM_PLAIN_RUNS = 2
 """Libraries choose and allocate in their first runs, which cannot be captured."""
 
 _NUM_KEPT = 8
-_ON_HOST = frozenset({"popple.host_call.default", "popple.print_tensor.default"})
+_ON_HOST = frozenset({HOST_CALL, PRINT_TENSOR})
 
 
 def host_operators(graph: Graph) -> tuple[str, ...]:
@@ -47,14 +48,15 @@ def host_operators(graph: Graph) -> tuple[str, ...]:
     found = {
         str(node.target)
         for node in graph.nodes
-        if node.op == "call_function"
-        and (str(node.target) in _ON_HOST or _is_on_host(node.meta.get("val")))
+        if node.op == "call_function" and _is_on_host(node)
     }
     return tuple(sorted(found))
 
 
-def _is_on_host(value: object) -> bool:
-    return isinstance(value, Tensor) and value.device.type == "cpu"
+def _is_on_host(node: Node) -> bool:
+    value = node.meta.get("val")
+    is_there = isinstance(value, Tensor) and value.device.type == "cpu"
+    return is_there or operator_name(node.target) in _ON_HOST
 
 
 class GpuCapture:

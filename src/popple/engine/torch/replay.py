@@ -22,13 +22,12 @@ from popple.engine.torch.numerics import SILENT_WRITERS, Arithmetic, use_arithme
 from popple.engine.torch.rewrites.reuse import reuse_memory
 from popple.engine.torch.rewrites.views import Storage, drop_idle_views, storage_of
 from popple.engine.torch.straight_line import straight_line
+from popple.marks import MARK, operator_name
 
 MakeFunction = Callable[[GraphModule], Callable[..., Sequence[Any]]]
 """Makes a graph into a function over flat tensors."""
 
 _BOOKKEEPING = frozenset({torch.ops.aten.detach.default, torch.ops.aten.alias.default})
-# Says something about a tensor to readers of the graph and returns a copy of it.
-_MARK = "popple.mark.default"
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def _drop_marks(graph: Graph) -> dict[Storage, Storage]:
     }
     owners: dict[Storage, Storage] = {}
     for node in list(graph.nodes):
-        if str(node.target) != _MARK:
+        if operator_name(node.target) != MARK:
             continue
         source, own = node.args[0], storage_of(node)
         owner = owners.get(storage_of(source), storage_of(source))

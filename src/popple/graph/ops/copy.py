@@ -1,5 +1,6 @@
 """Traffic beyond a chip: host streams, other chips, stashes, off-chip memory."""
 
+from popple.graph.attrs import integer
 from popple.graph.opdef import OpDef, same_shape
 
 OPS = (
@@ -15,21 +16,15 @@ OPS = (
     OpDef(
         "chip_copy",
         "copy",
-        "A tensor copied from chip `source` to the op's chip.",
-        attrs=("source",),
+        "A tensor copied from another chip to the op's chip.",
+        attrs=(integer("source", "The chip that is copied from."),),
         check=same_shape,
     ),
     OpDef(
         "stash",
         "copy",
-        "Push an activation to a ring of `depth` entries: ring, value to ring.",
+        "Push an activation to a ring, whose first dimension are its entries.",
         arity=(2, 2),
-        attrs=("depth",),
     ),
-    OpDef(
-        "restore",
-        "copy",
-        "Pop the oldest activation from a ring of `depth` entries.",
-        attrs=("depth",),
-    ),
+    OpDef("restore", "copy", "Pop the oldest activation from a ring."),
 )

@@ -1,7 +1,7 @@
 """Matrix products."""
 
-from popple.graph.graph import Signature
 from popple.graph.opdef import OpDef
+from popple.graph.signature import Signature
 
 
 def _inner_dimensions_agree(signature: Signature) -> str:

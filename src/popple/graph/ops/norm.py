@@ -1,12 +1,13 @@
-"""Normalisations: statistics over `dims` of the first input, then scale and shift.
+"""Normalisations: statistics of the first input, then scale and shift.
 
-`num_statistics` is the number of means (and of variances) computed. Forward ops give
-the result, the mean and the inverse standard deviation; gradients give those of the
-input, the scale and the shift.
+Forward ops give the result, the mean and the inverse standard deviation; gradients give
+those of the input, the scale and the shift.
 """
 
+from popple.graph.attrs import integer
 from popple.graph.opdef import OpDef
 
+_NUM_STATISTICS = integer("num_statistics", "Means, and variances, that are computed.")
 _DOCS = {
     "batch_norm": "Normalise each channel over the batch, updating running statistics.",
     "batch_norm_inference": "Normalise each channel with running statistics.",
@@ -24,7 +25,7 @@ OPS = tuple(
         doc,
         arity=(1, None),
         num_outputs=None,
-        attrs=("num_statistics",),
+        attrs=(_NUM_STATISTICS,),
     )
     for name, doc in _DOCS.items()
 )

@@ -1,6 +1,12 @@
 """Recurrent layers over whole sequences, one direction and one layer at a time."""
 
+from popple.graph.attrs import integer, text
 from popple.graph.opdef import OpDef
+
+_ATTRS = (
+    text("cell", "What a step computes.", choices=("lstm", "gru", "gru_reset_before")),
+    integer("num_states", "States that go from step to step."),
+)
 
 OPS = (
     OpDef(
@@ -8,11 +14,10 @@ OPS = (
         "recurrent",
         "Input [T,B,I], `num_states` states [B,H], matrices of input and state or one "
         "of both, rows of biases: outputs [T,B,H], last states and, for a gradient, "
-        "what it needs; "
-        "`cell` is lstm, gru or gru_reset_before.",
+        "what it needs.",
         arity=(4, None),
         num_outputs=None,
-        attrs=("cell", "num_states"),
+        attrs=_ATTRS,
     ),
     OpDef(
         "recurrent_grad",
@@ -21,6 +26,6 @@ OPS = (
         "the gradient of each of these inputs.",
         arity=(7, None),
         num_outputs=None,
-        attrs=("cell", "num_states"),
+        attrs=_ATTRS,
     ),
 )

@@ -1,7 +1,10 @@
-"""Reductions over dimensions (`dims`); `keep` leaves them with size 1."""
+"""Reductions over dimensions, which the result lacks or has with size 1."""
 
-from popple.graph.graph import Signature
+from popple.graph.attrs import integers
 from popple.graph.opdef import OpDef
+from popple.graph.signature import Signature
+
+_DIMS = integers("dims", "Dimensions that are reduced.")
 
 
 def _dims_exist(signature: Signature) -> str:
@@ -29,8 +32,8 @@ _DOCS = {
 
 OPS = (
     *(
-        OpDef(name, "reduce", doc, attrs=("dims",), check=_dims_exist)
+        OpDef(name, "reduce", doc, attrs=(_DIMS,), check=_dims_exist)
         for name, doc in _DOCS.items()
     ),
-    OpDef("cumulative_sum", "reduce", "Running sum along `dims`.", attrs=("dims",)),
+    OpDef("cumulative_sum", "reduce", "Running sum along `dims`.", attrs=(_DIMS,)),
 )

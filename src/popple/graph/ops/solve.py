@@ -1,7 +1,10 @@
 """Matrix decompositions and triangular systems, in stacks of square matrices."""
 
-from popple.graph.graph import Signature
+from popple.graph.attrs import flag
 from popple.graph.opdef import OpDef, same_shape
+from popple.graph.signature import Signature
+
+_IS_UPPER = flag("is_upper", "The triangle is above the diagonal.", default=False)
 
 
 def _is_square(signature: Signature) -> str:
@@ -20,7 +23,7 @@ def _is_solved(signature: Signature) -> str:
     matrix, given = signature.inputs
     if complaint := _is_square(signature):
         return complaint
-    axis = -2 if signature.attr("is_left", True) else -1
+    axis = -2 if signature.flag("is_left") else -1
     if matrix.shape[:-2] != given.shape[:-2] or given.shape[axis] != matrix.shape[-1]:
         return f"cannot solve {matrix} for {given}"
     if signature.outputs[0].shape != given.shape:
@@ -32,15 +35,20 @@ OPS = (
     OpDef(
         "cholesky",
         "solve",
-        "Triangular factor of symmetric matrices; `is_upper` says which.",
+        "Triangular factor of symmetric matrices.",
+        attrs=(_IS_UPPER,),
         check=_is_decomposed,
     ),
     OpDef(
         "triangular_solve",
         "solve",
-        "X of A X = B, or of X A = B without `is_left`, for a triangular A; "
-        "`is_unit`: its diagonal is 1.",
+        "X of A X = B, or of X A = B, for a triangular A.",
         arity=(2, 2),
+        attrs=(
+            _IS_UPPER,
+            flag("is_left", "A stands left of X.", default=True),
+            flag("is_unit", "The diagonal of A is 1.", default=False),
+        ),
         check=_is_solved,
     ),
 )

@@ -1,14 +1,13 @@
 """The convolution planner, which serves matrix products as well."""
 
 from popple.plan.conv.emit import Operand, Roles, own_chip, plan_choice, plan_conv
-from popple.plan.conv.linear import LinearPass, find_linear, linear_of
+from popple.plan.conv.linear import find_linear, linear_of
 from popple.plan.conv.problem import ConvProblem, matmul_problem
 from popple.plan.conv.search import Choice, Solution, find_choice
 
 __all__ = [
     "Choice",
     "ConvProblem",
-    "LinearPass",
     "Operand",
     "Roles",
     "Solution",

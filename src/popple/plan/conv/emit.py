@@ -80,7 +80,7 @@ def plan_conv(
     request: PlanRequest, rule: str, problem: ConvProblem, roles: Roles
 ) -> OpPlan:
     """The best plan of a problem as steps on tiles."""
-    reference = request.signature.ints("reference_cycles")
+    reference = request.share.reference if request.share else ()
     memory = request.options.memory_proportion
     choice = find_choice(problem, own_chip(request), memory, reference)
     return plan_choice(request, rule, problem, roles, choice)
@@ -112,8 +112,9 @@ def plan_choice(
 
 def _own_tiles(request: PlanRequest) -> tuple[int, int]:
     """First tile and number of tiles that the plan may use, by default all."""
-    tiles = request.signature.ints("tiles")
-    return (tiles[0], tiles[1]) if tiles else (0, request.num_tiles)
+    if (share := request.share) is None:
+        return 0, request.num_tiles
+    return share.first_tile, share.num_tiles
 
 
 def own_chip(request: PlanRequest) -> Chip:

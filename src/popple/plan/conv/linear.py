@@ -15,12 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import lru_cache
 
 import numpy as np
 
-from popple.graph import DType
+from popple.graph import DType, LinearPass
 from popple.plan.conv.cost import estimate_costs
 from popple.plan.conv.methods import (
     Method,
@@ -51,13 +50,11 @@ _MAX_HMAC_GROUPS = 12
 _MAX_SPLITS = 48
 
 
-class LinearPass(Enum):
-    """Which product of a layer: each is a matrix product of its own."""
-
-    FORWARD = Purpose.LINEAR
-    INPUT_GRAD = Purpose.LINEAR_INPUT_GRAD
-    WEIGHT_GRAD = Purpose.LINEAR_WEIGHT_GRAD
-
+_PURPOSES = {
+    LinearPass.FORWARD: Purpose.LINEAR,
+    LinearPass.INPUT_GRAD: Purpose.LINEAR_INPUT_GRAD,
+    LinearPass.WEIGHT_GRAD: Purpose.LINEAR_WEIGHT_GRAD,
+}
 
 _Trio = dict[LinearPass, Solution]
 
@@ -83,7 +80,7 @@ class Linear:
         }
         types = (self.dtype, self.partials, self.output)
         product = matmul_problem(self.groups, shapes[which], *types)
-        return replace(product, purpose=which.value)
+        return replace(product, purpose=_PURPOSES[which])
 
 
 def linear_of(problem: ConvProblem, which: LinearPass, is_turned: bool) -> Linear:

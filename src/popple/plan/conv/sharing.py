@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from popple.plan.conv.problem import ConvProblem
 from popple.plan.conv.search import Solution, find_choice
+from popple.plan.opplan import Share
 from popple.target import Chip
 
 # Tiles kept for each of the others, and how much longer the largest may take for each.
@@ -24,15 +25,6 @@ CYCLE_BACK_OFF = 0.1
 _GRAIN_TILES = 8
 
 Reference = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Share:
-    """`num_tiles` tiles from `first_tile` on, and the cycles not to exceed on them."""
-
-    first_tile: int
-    num_tiles: int
-    reference: Reference = ()
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ _Begun = tuple[PlanBuilder, int, TensorType, TileMapping]
 
 def _begin(request: PlanRequest) -> _Begun:
     builder = PlanBuilder(request, "collective")
-    (replicas,) = request.signature.ints("replicas")
+    replicas = request.signature.integer("replicas")
     builder.note("ring of replicas", replicas)
     tensor = request.signature.inputs[0]
     return builder, max(1, replicas), tensor, builder.input_mapping(0)

@@ -143,22 +143,19 @@ def _operands(request: PlanRequest) -> tuple[TensorType, TensorType, TensorType]
 
 
 def _read_window(signature: Signature, rank: int) -> _Window:
-    groups = signature.ints("groups")
-    padding = _per_dimension(signature, "padding", rank, 0)
+    padding = _per_dimension(signature, "padding", rank)
     return _Window(
-        stride=_per_dimension(signature, "stride", rank, 1),
+        stride=_per_dimension(signature, "stride", rank),
         padding=padding,
         padding_after=signature.ints("padding_after") or padding,
-        dilation=_per_dimension(signature, "dilation", rank, 1),
-        groups=groups[0] if groups else 1,
+        dilation=_per_dimension(signature, "dilation", rank),
+        groups=signature.integer("groups"),
     )
 
 
-def _per_dimension(signature: Signature, name: str, rank: int, default: int) -> Dims:
+def _per_dimension(signature: Signature, name: str, rank: int) -> Dims:
     """The attribute for each field dimension; a single number serves all."""
     given = signature.ints(name)
-    if not given:
-        return (default,) * rank
     return given * rank if len(given) == 1 else given
 
 

@@ -62,7 +62,7 @@ def plan_chip_copy(request: PlanRequest) -> OpPlan:
     builder = PlanBuilder(request, "copy")
     result = request.signature.outputs[0]
     target = mapping_like(builder.input_mapping(0), result)
-    (source_chip,) = request.signature.ints("source")
+    source_chip = request.signature.integer("source")
     builder.steps.append(
         LinkCopy("chip_copy", result.num_bytes, target.bytes_by_tile, source_chip)
     )

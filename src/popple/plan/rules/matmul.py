@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from popple.errors import PlanError
-from popple.graph import DType
+from popple.graph import DType, LinearProduct
 from popple.plan.conv import (
     ConvProblem,
-    LinearPass,
     Operand,
     Roles,
     find_linear,
@@ -40,16 +39,16 @@ def plan_matmul(request: PlanRequest) -> OpPlan:
         choose_partials(dtype, request.options.partials),
         result.dtype,
     )
-    if linear := str(request.signature.attr("linear_pass", "")):
-        return _plan_linear(request, LinearPass[linear], problem)
+    if (product := request.signature.notes.linear) is not None:
+        return _plan_linear(request, product, problem)
     return plan_conv(request, "matmul", problem, _roles(request))
 
 
 def _plan_linear(
-    request: PlanRequest, which: LinearPass, problem: ConvProblem
+    request: PlanRequest, product: LinearProduct, problem: ConvProblem
 ) -> OpPlan:
     """A product of a linear layer in training, planned with the others."""
-    is_turned = bool(request.signature.attr("linear_turned", False))
+    which, is_turned = product.part, product.is_turned
     layer = linear_of(problem, which, is_turned)
     memory = request.options.memory_proportion
     plan = find_linear(layer, own_chip(request), memory)

@@ -157,7 +157,7 @@ def _spread(
 
 
 def _num_statistics(signature: Signature) -> int:
-    (count,) = signature.ints("num_statistics")
+    count = signature.integer("num_statistics")
     return max(1, count)
 
 

@@ -105,7 +105,7 @@ def plan_recurrent_grad(request: PlanRequest) -> OpPlan:
     weights have a loop of their own unless the gates of all steps take more memory.
     """
     builder = PlanBuilder(request, "recurrent_grad")
-    num_states = request.signature.ints("num_states")[0]
+    num_states = request.signature.integer("num_states")
     layer = _Layer.of(request, first=2 + num_states)
     turned, source = layer.turned_wish(), layer.weights_wish()
     kind = layer.weights_type
@@ -144,8 +144,8 @@ class _Layer:
     def of(cls, request: PlanRequest, first: int) -> _Layer:
         """The layer that an op runs."""
         signature = request.signature
-        (num_states,) = signature.ints("num_states")
-        return cls(request, _CELLS[str(signature.attr("cell"))], num_states, first)
+        num_states = signature.integer("num_states")
+        return cls(request, _CELLS[signature.text("cell")], num_states, first)
 
     @property
     def types(self) -> tuple[TensorType, ...]:

@@ -71,7 +71,7 @@ def _begin(request: PlanRequest) -> _Begun:
 
 def _kept(signature: Signature) -> tuple[bool, ...]:
     rank = len(signature.outputs[0].shape)
-    (dim,) = signature.ints("dim")
+    dim = signature.integer("dim")
     return tuple(index != dim % max(1, rank) for index in range(rank))
 
 

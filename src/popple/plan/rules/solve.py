@@ -49,7 +49,7 @@ def plan_cholesky(request: PlanRequest) -> OpPlan:
         _add_decomposition(builder, layout, min(block, size - begin))
         if (rest := size - begin - block) > 0:
             _add_correction(builder, layout, rest)
-    _add_mask(builder, layout, bool(request.signature.attr("is_upper", False)))
+    _add_mask(builder, layout, request.signature.flag("is_upper"))
     builder.note("blocks", ceil_div(size, block))
     return builder.finish([layout.mapping], (layout.mapping,))
 
@@ -75,7 +75,8 @@ def plan_triangular_solve(request: PlanRequest) -> OpPlan:
 
 
 def _block_size(signature: Signature) -> int:
-    return max(1, int(str(signature.attr("poplin.blockSize", BLOCK_SIZE))))
+    wish = signature.notes.block_size
+    return BLOCK_SIZE if wish is None else max(1, wish)
 
 
 def _matrices(layout: BlockLayout, rows: int, columns: int) -> TensorType:
@@ -151,7 +152,7 @@ def _add_triangle(
     a, b = request.signature.inputs
     builder.rearrange("triangle", a, request.inputs[0] or target, target)
     _add_constants(builder, "triangle", target.bytes_by_tile)
-    if not request.signature.attr("is_unit", False):
+    if not request.signature.flag("is_unit"):
         _add_scaling(builder, "scale a", a, target)
         _add_scaling(builder, "scale b", b, builder.input_mapping(1))
 

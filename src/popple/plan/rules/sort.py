@@ -41,7 +41,7 @@ def plan_sort(request: PlanRequest) -> OpPlan:
 
 
 def _row_elements(signature: Signature, tensor: TensorType) -> int:
-    (dim,) = signature.ints("dim") or (-1,)
+    dim = signature.integer("dim")
     return tensor.shape[dim] if tensor.shape else 1
 
 

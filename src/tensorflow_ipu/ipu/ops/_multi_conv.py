@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework import ops as framework_ops
 
 from popple.engine.tensorflow import side_by_side
+from popple.graph import MultiConv, Notes, render_notes
 
 from .. import _errors, sharding
 
@@ -20,11 +22,6 @@ _OPTIONS: Mapping[str, Callable[[str], Any]] = {
     "planType": _PLAN_TYPES.index,
     "perConvReservedTiles": int,
     "cycleBackOff": float,
-}
-# Options by the names they have in the cost model.
-_WISHES = {
-    "perConvReservedTiles": ("reserved_tiles", int),
-    "cycleBackOff": ("cycle_back_off", float),
 }
 _CONVOLUTIONS = frozenset(
     {
@@ -71,12 +68,13 @@ def _planned(options: Mapping[str, str]) -> contextlib.AbstractContextManager[No
     """Convolutions built inside are planned as these options say."""
     if options.get("planType") == "serial":
         return contextlib.nullcontext()
-    wishes = {
-        name: read(options[option])
-        for option, (name, read) in _WISHES.items()
-        if option in options
-    }
-    return side_by_side(**wishes)
+    tiles, back_off = options.get("perConvReservedTiles"), options.get("cycleBackOff")
+    group = MultiConv(
+        f"multi_conv:{framework_ops.uid()}",
+        reserved_tiles=None if tiles is None else int(tiles),
+        cycle_back_off=None if back_off is None else float(back_off),
+    )
+    return side_by_side(render_notes(Notes(multi_conv=group)))
 
 
 def _refuse(message: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
+from popple import marks
 from popple.engine.tensorflow import replicas
 
 from .. import scopes
@@ -134,7 +135,7 @@ class Step:
         graph = ops.get_default_graph()
 
         def update(*sums: Tensor) -> Tensor:
-            with graph_attributes(_ipu_phase="update"):
+            with graph_attributes({marks.PHASE: "update"}):
                 self._update.run(sums)
             return tf.constant(0)
 
@@ -163,7 +164,7 @@ class Step:
         assert optimizer_function is not None
         how: OptimizerFunctionOutput = optimizer_function(*outputs)
         self._feed_out(outputs, how.loss)
-        with graph_attributes(_ipu_phase="backward"):
+        with graph_attributes({marks.PHASE: "backward"}):
             pairs = _gradients(how)
         override = self._settings.gradient_accumulation_dtype
         dense = [
@@ -268,12 +269,13 @@ def run_stages(settings: Settings, inputs: list[Any]) -> Any:
     for number, stage in enumerate(settings.stages):
         device = settings.device_mapping[number]
         # No name scope: it would change the names of variables that the stage makes.
-        with graph_attributes(
-            _ipu_stage=number,
-            _ipu_schedule=int(settings.schedule),
-            _ipu_off_chip=settings.off_chip,
-            _ipu_stage_options=settings.stage_options,
-        ):
+        marked = {
+            marks.STAGE: number,
+            marks.SCHEDULE: int(settings.schedule),
+            marks.OFF_CHIP: settings.off_chip,
+            marks.STAGE_OPTIONS: settings.stage_options,
+        }
+        with graph_attributes(marked):
             outputs = _run_stage(stage, device, as_list(outputs), kwargs)
         kwargs = {}
     return outputs
@@ -312,7 +314,7 @@ def _as_tensors(outputs: Any) -> Any:
 
 
 @contextlib.contextmanager
-def graph_attributes(**values: Any) -> Iterator[None]:
+def graph_attributes(values: Mapping[str, int | str]) -> Iterator[None]:
     """Mark the operations built inside, for the model of their cost."""
     attributes = {
         name: attr_value_pb2.AttrValue(i=value)

@@ -15,7 +15,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.driver import threestate_pb2
 
-from popple.engine.tensorflow import ACCUMULATE, NOTHING, region, weight_update
+from popple.engine.tensorflow import region, weight_update
+from popple.marks import ACCUMULATE, NOTHING
 
 from .. import _errors
 from ._accumulation import Scale, accumulator_dtype, contribution, scaled

@@ -14,6 +14,8 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.ops import while_v2
 
+from popple import marks
+
 from .. import _errors, _programs
 from ..gradient_accumulation import GradientAccumulationReductionMethod
 from ._accumulation import Scale, contribution, scaled, scales
@@ -134,7 +136,7 @@ def _one_update(
         with tf.control_dependencies(found[-1:]):
             return [iteration + 1, *totals, *found[len(summed) : -1]]
 
-    with graph_attributes(_ipu_schedule=int(settings.schedule)):
+    with graph_attributes({marks.SCHEDULE: int(settings.schedule)}):
         results: Any = while_v2.while_loop(
             lambda iteration, *_: iteration < num_batches,
             one_batch,
@@ -192,7 +194,7 @@ def _count_check(settings: Settings, count: Tensor) -> list[Any]:
 
 def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
     """The same tensors, marked to be kept where activations are computed again."""
-    with graph_attributes(_ipu_recomputation_checkpoint=1):
+    with graph_attributes({marks.CHECKPOINT: 1}):
         return tf.nest.map_structure(
             lambda tensor: tf.identity(tensor, name=name),
             tensors,

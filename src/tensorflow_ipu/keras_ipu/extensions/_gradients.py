@@ -18,7 +18,8 @@ from tf_keras.src.mixed_precision import loss_scale_optimizer
 from tf_keras.src.optimizers import optimizer_v1
 from tf_keras.src.optimizers.legacy import optimizer_v2
 
-from popple.engine.tensorflow import ACCUMULATE, region
+from popple.engine.tensorflow import region
+from popple.marks import ACCUMULATE
 
 from .. import _tags
 

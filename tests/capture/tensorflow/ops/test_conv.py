@@ -8,10 +8,8 @@ import pytest
 
 tf: Any = pytest.importorskip("tensorflow")
 
-from popple.graph import Op  # noqa: E402
-from popple.plan.planner import Planner  # noqa: E402
-from popple.plan.side_by_side import place_side_by_side  # noqa: E402
-from popple.target import load_target  # noqa: E402
+from popple.graph import MultiConv, Notes, Op, render_notes  # noqa: E402
+from popple.place import GroupConvolutions  # noqa: E402
 from tests.capture.tensorflow.tracing import (  # noqa: E402
     graph_of,
     kinds,
@@ -144,7 +142,8 @@ def test_layers_behind_one_another_see_no_permutation() -> None:
 
 
 def test_marked_convolutions_run_side_by_side_forward_and_backward() -> None:
-    wishes = {"s": b'{"multi_conv": "m:1", "reserved_tiles": 99}'}
+    group = MultiConv("m:1", reserved_tiles=99)
+    wishes = {"s": render_notes(Notes(multi_conv=group)).encode()}
 
     def step(x: Any, a: Any, b: Any) -> Any:
         with tf.GradientTape() as tape:
@@ -156,8 +155,8 @@ def test_marked_convolutions_run_side_by_side_forward_and_backward() -> None:
 
     lowered = lower(step, spec(2, 8, 8, 4), spec(3, 3, 4, 6), spec(3, 3, 4, 8))
     for op in of_kind(lowered.graph, "conv"):
-        assert (op.attrs["multi_conv"], op.attrs["reserved_tiles"]) == ("m:1", 99)
-    ops = place_side_by_side(lowered.graph, Planner(load_target("gc200"))).ops
-    spread = [op.kind for op in ops if "tiles" in op.attrs]
+        assert op.notes == Notes(multi_conv=group)
+    ops = GroupConvolutions().apply(lowered.graph).ops
+    spread = [op.kind for op in ops if op.notes.side_by_side]
     assert spread == ["conv", "conv", "conv_weight_grad", "conv_weight_grad"]
     assert price(lowered).simulation.cost.cycles > 0

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from popple.capture.torch import ATTRS, HostFunction, mark, print_tensor
-from popple.graph import Phase
+from popple.capture.torch import HostFunction, mark, note, note_node, print_tensor
+from popple.graph import NO_NOTES, DType, Notes, Phase, SerialSplit
 from popple.tensor_text import TensorFormat
 from tests.capture.torch.tracing import kinds, lower, lower_traced, of_kind, trace
 
@@ -22,7 +22,7 @@ class Limited(nn.Module):
         self.linear = nn.Linear(4, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        out = mark(self.linear(x), "memory_proportion", "0.1")
+        out = note(self.linear(x), Notes(memory_proportion=0.1))
         return F.mse_loss(out, torch.zeros(2, 3))
 
 
@@ -32,33 +32,32 @@ def test_a_mark_costs_nothing() -> None:
 
 def test_a_wish_goes_to_the_product_and_not_to_the_bias() -> None:
     graph = lower(Limited(), X)
-    assert of_kind(graph, "matmul")[0].attrs["memory_proportion"] == 0.1
-    assert "memory_proportion" not in of_kind(graph, "add")[0].attrs
+    assert of_kind(graph, "matmul")[0].notes.memory_proportion == 0.1
+    assert of_kind(graph, "add")[0].notes == NO_NOTES
 
 
 def test_gradients_inherit_a_wish() -> None:
     products = of_kind(lower(Limited(), X, train=True), "matmul")
     assert [op.phase for op in products] == [Phase.FORWARD, Phase.BACKWARD]
-    assert {op.attrs.get("memory_proportion") for op in products} == {0.1}
+    assert {op.notes.memory_proportion for op in products} == {0.1}
 
 
 def test_a_wish_for_what_has_no_plan_is_without_effect() -> None:
-    graph = lower(lambda x: mark(x.relu(), "memory_proportion", "0.1"), X)
-    assert of_kind(graph, "relu")[0].attrs == {}
+    graph = lower(lambda x: note(x.relu(), Notes(memory_proportion=0.1)), X)
+    assert of_kind(graph, "relu")[0].notes == NO_NOTES
 
 
 def test_a_serial_product_says_along_what() -> None:
     def forward(a: Tensor, b: Tensor) -> Tensor:
-        return mark(a @ b, "serial_split", "reducing_dim 2")
+        return note(a @ b, Notes(serial_split=SerialSplit("reducing_dim", 2)))
 
     (product,) = of_kind(lower(forward, X, X.T.contiguous()), "matmul")
-    assert product.attrs["serial_dim"] == "reducing_dim"
-    assert product.attrs["serial_factor"] == 2
+    assert product.notes.serial_split == SerialSplit("reducing_dim", 2)
 
 
 def test_a_checkpoint_is_noted_on_any_op() -> None:
-    graph = lower(lambda x: mark(x.relu(), "checkpoint", ""), X)
-    assert of_kind(graph, "relu")[0].attrs == {"checkpoint": True}
+    graph = lower(lambda x: note(x.relu(), Notes(is_checkpoint=True)), X)
+    assert of_kind(graph, "relu")[0].notes == Notes(is_checkpoint=True)
 
 
 def test_printing_is_a_copy_to_the_host() -> None:
@@ -86,10 +85,11 @@ def test_a_host_call_sends_its_operands_and_fetches_its_results() -> None:
     assert kinds(lower(forward, X)) == ["relu", "stream_out", "stream_in", "stream_in"]
 
 
-def test_attributes_left_on_a_node_reach_its_op() -> None:
+def test_notes_on_a_node_reach_its_op() -> None:
     step = trace(lambda x: x @ x.T, X)
     for node in step.graph_module.graph.nodes:
         if str(node.target) == "aten.mm.default":
-            node.meta[ATTRS] = {"partials": "f16"}
+            note_node(node, Notes(partials=DType.F16))
+            note_node(node, Notes(memory_proportion=0.1))
     (product,) = of_kind(lower_traced(step).graph, "matmul")
-    assert product.attrs["partials"] == "f16"
+    assert product.notes == Notes(partials=DType.F16, memory_proportion=0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,8 +14,8 @@ from popple.capture.tensorflow.ops.images import (
     layout_of,
     same_padding,
 )
-from popple.capture.tensorflow.tags import MULTI_CONV
-from popple.graph import Attr, TensorType
+from popple.graph import Attr, TensorType, parse_notes
+from popple.marks import MULTI_CONV
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,8 @@ def lower_conv(context: OpContext) -> Sequence[Known]:
         [field, kernel],
         window.layout.type_first(result),
         suffix=".conv",
-        attrs={**window.attrs, **json.loads(context.attr(MULTI_CONV, "{}"))},
+        attrs=window.attrs,
+        notes=parse_notes(context.attr(MULTI_CONV, "")),
     )
     return [window.layout.last(context, made)]
 

@@ -14,8 +14,8 @@ from popple.capture.tensorflow.ops.forms import (
     without_numbers,
 )
 from popple.capture.tensorflow.ops.lists import add_lists
-from popple.capture.tensorflow.tags import HALF
 from popple.graph import DType, TensorType
+from popple.marks import HALF
 
 _KINDS = {
     "Abs": "abs",

@@ -140,9 +140,9 @@ def nothing(context: OpContext) -> Sequence[Known]:
 
 
 def lower_generic(context: OpContext) -> Sequence[Known]:
-    """An op without an entry: priced by what it reads and writes.
+    """An op without an entry: modelled by what it reads and writes.
 
-    Results whose shape nobody knows have no price; whoever reads them is refused.
+    Results whose shape nobody knows are not modelled; whoever reads them is refused.
     """
     types = [found for found in context.found_types if found is not None]
     if context.op.outputs and not types:

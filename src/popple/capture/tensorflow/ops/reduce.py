@@ -8,8 +8,8 @@ from popple.capture.tensorflow.context import OpContext, Rule
 from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.ops.forms import emit_elementwise, lower_generic
 from popple.capture.tensorflow.ops.images import layout_of
-from popple.capture.tensorflow.tags import HALF
 from popple.graph import TensorType
+from popple.marks import HALF
 
 _KINDS = {
     "Sum": "reduce_sum",

@@ -11,9 +11,7 @@ from popple.graph import DType, TensorType
 
 def lower_top_k(context: OpContext) -> Sequence[Known]:
     """The largest and their places."""
-    types = context.result_types()
-    attrs = {"k": types[0].shape[-1] if types[0].shape else 1}
-    return context.emit("top_k", [context.name(0)], types, attrs=attrs)
+    return context.emit("top_k", [context.name(0)], context.result_types())
 
 
 def lower_nth(context: OpContext) -> Sequence[Known]:

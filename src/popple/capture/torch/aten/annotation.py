@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from popple.capture.torch.aten.forms import Lowering, same_value
 from popple.capture.torch.builder import NodeContext
-from popple.graph import Attr
-
-MEMORY_PROPORTION = "memory_proportion"
-SERIAL_SPLIT = "serial_split"
-CHECKPOINT = "checkpoint"
+from popple.graph import Notes, parse_notes
+from popple.marks import HOST_CALL, MARK, NOTE, PRINT_TENSOR
 
 PLANNED = frozenset({"matmul", "conv", "gather"})
 """Families of ops that take wishes of their own about their plan."""
 
-
-def _memory_proportion(value: str) -> dict[str, Attr]:
-    return {MEMORY_PROPORTION: float(value)}
-
-
-def _serial_split(value: str) -> dict[str, Attr]:
-    """`dimension factor`, for example "reducing_dim 4"."""
-    dimension, factor = value.split()
-    return {"serial_dim": dimension, "serial_factor": int(factor)}
-
-
-def _checkpoint(_: str) -> dict[str, Attr]:
-    return {CHECKPOINT: True}
-
-
-Notes = tuple[Callable[[str], dict[str, Attr]], frozenset[str] | None]
-
-# Marks that become attributes, and the families of ops that take them (None: all).
-_NOTES: dict[str, Notes] = {
-    MEMORY_PROPORTION: (_memory_proportion, PLANNED),
-    SERIAL_SPLIT: (_serial_split, frozenset({"matmul"})),
-    CHECKPOINT: (_checkpoint, None),
+# Notes on a tensor that other ops than those take: families, None for all of them.
+_TAKERS: dict[str, frozenset[str] | None] = {
+    "is_checkpoint": None,
+    "serial_split": frozenset({"matmul"}),
 }
 
 
 def lower_mark(context: NodeContext) -> None:
-    """A note on the op that made the tensor."""
+    """Notes go to the op that made the tensor; other marks are for front ends."""
     source = context.inputs()[0]
     kind, value = context.args[1:3]
-    if kind in _NOTES:
-        attrs_of, families = _NOTES[kind]
+    if kind == NOTE:
         name = context.builder.name_of(source)
-        context.builder.note(name, attrs_of(value), families)
+        for notes, families in _by_taker(parse_notes(value)):
+            context.builder.note(name, notes, families)
     same_value(context)
+
+
+def _by_taker(notes: Notes) -> Iterator[tuple[Notes, frozenset[str] | None]]:
+    """Each note alone, with the families of ops that take it."""
+    for name, value in notes.said().items():
+        yield Notes(**{name: value}), _TAKERS.get(name, PLANNED)
 
 
 def lower_print(context: NodeContext) -> None:
@@ -71,7 +56,7 @@ def lower_host_call(context: NodeContext) -> None:
 
 
 LOWERINGS: dict[str, Lowering] = {
-    "popple.mark": lower_mark,
-    "popple.print_tensor": lower_print,
-    "popple.host_call": lower_host_call,
+    MARK: lower_mark,
+    PRINT_TENSOR: lower_print,
+    HOST_CALL: lower_host_call,
 }

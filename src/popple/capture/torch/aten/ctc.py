@@ -5,6 +5,7 @@ from __future__ import annotations
 from popple.capture.torch.aten.forms import Lowering
 from popple.capture.torch.builder import NodeContext
 from popple.graph import TensorType
+from popple.marks import CTC, CTC_BACKWARD
 
 
 def lower_ctc(context: NodeContext) -> None:
@@ -30,6 +31,6 @@ def lower_ctc_backward(context: NodeContext) -> None:
 
 
 LOWERINGS: dict[str, Lowering] = {
-    "popple.ctc": lower_ctc,
-    "popple.ctc_backward": lower_ctc_backward,
+    CTC: lower_ctc,
+    CTC_BACKWARD: lower_ctc_backward,
 }

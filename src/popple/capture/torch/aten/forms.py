@@ -87,5 +87,5 @@ def same_value(context: NodeContext) -> None:
 
 
 def lower_generic(context: NodeContext) -> None:
-    """An operator without an entry: priced by what it reads and writes."""
+    """An operator without an entry: modelled by what it reads and writes."""
     emit_one(context, "generic", {"framework_op": context.operator})

@@ -11,6 +11,7 @@ from popple.capture.recurrent import kept_type
 from popple.capture.torch.aten.forms import Lowering
 from popple.capture.torch.builder import NodeContext
 from popple.graph import Attr
+from popple.marks import RECURRENT, RECURRENT_BACKWARD
 
 
 def lower_recurrent(context: NodeContext) -> None:
@@ -45,6 +46,6 @@ def _is_read(node: Node, index: int) -> bool:
 
 
 LOWERINGS: dict[str, Lowering] = {
-    "popple.recurrent": lower_recurrent,
-    "popple.recurrent_backward": lower_recurrent_backward,
+    RECURRENT: lower_recurrent,
+    RECURRENT_BACKWARD: lower_recurrent_backward,
 }

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from popple.capture.torch.aten.forms import Lowering, emit_one, one_op
+from popple.capture.torch.aten.forms import Lowering, one_op
 from popple.capture.torch.builder import NodeContext
 from popple.graph import DType, TensorType
-
-
-def lower_top_k(context: NodeContext) -> None:
-    """The `k` largest."""
-    emit_one(context, "top_k", {"k": int(context.args[1])})
 
 
 def lower_pick(context: NodeContext) -> None:
@@ -29,7 +24,7 @@ def lower_pick(context: NodeContext) -> None:
 
 LOWERINGS: dict[str, Lowering] = {
     "aten.sort": one_op("sort"),
-    "aten.topk": lower_top_k,
+    "aten.topk": one_op("top_k"),
     "aten.kthvalue": lower_pick,
     "aten.median": lower_pick,
 }

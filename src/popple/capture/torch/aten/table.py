@@ -23,6 +23,7 @@ from popple.capture.torch.aten import (
     sort,
 )
 from popple.capture.torch.aten.forms import Lowering, lower_generic
+from popple.marks import operator_name
 
 TABLE: dict[str, Lowering] = {
     **elementwise.LOWERINGS,
@@ -48,6 +49,6 @@ TABLE: dict[str, Lowering] = {
 
 def find_lowering(operator: str) -> Lowering:
     """The lowering of `aten.name.overload`; the generic one if there is no entry."""
-    base = ".".join(operator.split(".")[:2])
+    base = operator_name(operator)
     found = TABLE.get(base) or TABLE.get(base.removesuffix("_"))
     return found or lower_generic

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
-from popple.capture.torch.tags import TAG, Tag
+from popple.capture.torch.tags import Tag
 from popple.graph import Phase
+from popple.marks import TAG
 
 aten = torch.ops.aten
 

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from popple.capture.torch.foreign.splines import spline_basis, spline_weighting
 from popple.errors import CaptureError
+from poptorch_geometric._foreign.splines import spline_basis, spline_weighting
 
 OPEN = torch.tensor([1], dtype=torch.uint8)
 

@@ -1,4 +1,4 @@
-"""What a layer notes for its gradient: whoever takes the notes, they say the same."""
+"""What a layer records for its gradient: whoever does it, the tape says the same."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from popple.capture.torch.recurrent_notes import (
-    Notes,
-    _AutogradNotes,
-    _OneDnnNotes,
-    take_notes,
+from popple.capture.torch.recurrent_tape import (
+    Tape,
+    _AutogradTape,
+    _OneDnnTape,
+    record_tape,
 )
 
 NUM_GATES = {"lstm": 4, "gru": 3}
@@ -39,10 +39,10 @@ def strided(tensor: Tensor) -> Tensor:
     return tensor.movedim(-1, 0).contiguous().movedim(0, -1)
 
 
-def gradients(notes: Notes) -> list[Tensor]:
+def gradients(tape: Tape) -> list[Tensor]:
     """Those of a loss in which every result counts, and no two alike."""
     torch.manual_seed(1)
-    return notes.gradients([strided(torch.randn_like(r)) for r in notes.results()])
+    return tape.gradients([strided(torch.randn_like(r)) for r in tape.results()])
 
 
 @onednn
@@ -55,9 +55,9 @@ def test_kernels_called_directly_give_what_autograd_gives(
     if is_strided:
         x, *states = map(strided, (x, *states))
         weights = [*map(strided, weights[:2]), *weights[2:]]
-    ours = take_notes(x, states, weights, kind)
-    theirs = _AutogradNotes.take(x, states, weights, kind)
-    assert isinstance(ours, _OneDnnNotes)
+    ours = record_tape(x, states, weights, kind)
+    theirs = _AutogradTape.record(x, states, weights, kind)
+    assert isinstance(ours, _OneDnnTape)
     made, expected = gradients(ours), gradients(theirs)
     assert len(made) == 3 + len(weights)
     for mine, its in zip(made, expected, strict=True):
@@ -68,22 +68,22 @@ def test_kernels_called_directly_give_what_autograd_gives(
 @onednn
 def test_one_tensor_may_be_both_states() -> None:
     x, (state, _), weights, kind = arguments()
-    ours = take_notes(x, [state, state], weights, kind)
-    theirs = _AutogradNotes.take(x, [state, state.clone()], weights, kind)
+    ours = record_tape(x, [state, state], weights, kind)
+    theirs = _AutogradTape.record(x, [state, state.clone()], weights, kind)
     torch.testing.assert_close(gradients(ours), gradients(theirs))
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_results_may_be_overwritten(kind: str) -> None:
-    notes, untouched = (take_notes(*arguments(kind)) for _ in range(2))
-    for result in notes.results():
+    tape, untouched = (record_tape(*arguments(kind)) for _ in range(2))
+    for result in tape.results():
         result.fill_(float("nan"))
-    torch.testing.assert_close(gradients(notes), gradients(untouched))
+    torch.testing.assert_close(gradients(tape), gradients(untouched))
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_gradients_share_no_memory(kind: str) -> None:
-    made = gradients(take_notes(*arguments(kind)))
+    made = gradients(record_tape(*arguments(kind)))
     assert len({each.untyped_storage().data_ptr() for each in made}) == len(made)
 
 
@@ -98,15 +98,15 @@ def test_gradients_share_no_memory(kind: str) -> None:
     ids=["gru", "double", "half", "empty"],
 )
 def test_what_onednn_may_not_do_is_left_to_torch(given: Any) -> None:
-    assert isinstance(take_notes(*given), _AutogradNotes)
+    assert isinstance(record_tape(*given), _AutogradTape)
 
 
 def test_onednn_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
-    assert isinstance(take_notes(*arguments()), _AutogradNotes)
+    assert isinstance(record_tape(*arguments()), _AutogradTape)
 
 
 def test_tensors_of_two_types_are_refused_as_torch_does() -> None:
     x, states, weights, kind = arguments()
     with pytest.raises((RuntimeError, ValueError), match="dtype"):
-        take_notes(x, [state.double() for state in states], weights, kind)
+        record_tape(x, [state.double() for state in states], weights, kind)

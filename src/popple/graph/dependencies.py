@@ -1,27 +1,28 @@
-"""Needs: which ops must run before which, however ops are reordered."""
+"""Dependencies: which ops must run before which, however a pass reorders them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 
-from popple.graph import Graph, Op, get_op
+from popple.graph.graph import Graph, Op
+from popple.graph.ops import get_op
 
 _LOAD, _STORE = "remote_load", "remote_store"
 
 
-def find_needs(graph: Graph, ops: Sequence[Op]) -> list[tuple[int, ...]]:
+def find_dependencies(graph: Graph, ops: Sequence[Op]) -> list[tuple[int, ...]]:
     """For every op the positions of those before it that it must not overtake.
 
     These are the makers of what it reads, the last writer of all memory it touches,
     and the readers of memory it overwrites; what comes from off the chip is loaded
     after all stores before it.
     """
-    walk = _Needs(graph)
+    walk = _Walk(graph)
     return [walk.add(position, op) for position, op in enumerate(ops)]
 
 
-class _Needs:
+class _Walk:
     """Who made, wrote and read what so far."""
 
     def __init__(self, graph: Graph) -> None:
@@ -32,7 +33,7 @@ class _Needs:
         self._stores: list[int] = []
 
     def add(self, position: int, op: Op) -> tuple[int, ...]:
-        """What an op needs, which then is the latest."""
+        """What an op depends on; the op is the latest from then on."""
         roots = dict.fromkeys(map(self._graph.root, (*op.inputs, *op.outputs)))
         written = self._written(op)
         found = [self._maker[name] for name in op.inputs if name in self._maker]

@@ -87,10 +87,11 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "spline_weighting": spline_weighting,
 }
 
-# What pyg-lib's operators are called with.
-PYG_SCHEMAS: dict[str, Callable[..., Any]] = {
-    "spline_basis(Tensor pseudo, Tensor kernel_size, Tensor is_open_spline, "
-    "int degree=1) -> (Tensor, Tensor)": spline_basis,
-    "spline_weighting(Tensor x, Tensor weight, Tensor basis, Tensor weight_index) "
-    "-> Tensor": spline_weighting,
+PYG_OPERATORS = OPERATORS
+# What pyg-lib's operators are called with, and what they return.
+PYG_SCHEMAS: Mapping[str, str] = {
+    "spline_basis": "(Tensor pseudo, Tensor kernel_size, Tensor is_open_spline, "
+    "int degree=1) -> (Tensor, Tensor)",
+    "spline_weighting": "(Tensor x, Tensor weight, Tensor basis, Tensor weight_index) "
+    "-> Tensor",
 }

@@ -1,7 +1,7 @@
-"""Values of a recurrent layer, and what is noted on the way for its gradient.
+"""Values of a recurrent layer, and what is recorded on the way for its gradient.
 
 Input, states and weights come in, as `popple.capture.torch.recurrent` says; results and
-`Notes` of them go out, and from those the gradients. All kernels are torch's.
+a `Tape` go out, and from that the gradients. All kernels are torch's.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-class Notes(Protocol):
+class Tape(Protocol):
     """A layer's results, from which one can go back to what it read."""
 
     def results(self) -> list[Tensor]:
-        """Outputs and last states; the notes stay true if these are overwritten."""
+        """Outputs and last states; the tape stays true if these are overwritten."""
         ...
 
     def gradients(self, given: list[Tensor]) -> list[Tensor]:
@@ -28,13 +28,13 @@ class Notes(Protocol):
         ...
 
 
-def take_notes(
+def record_tape(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
-) -> Notes:
+) -> Tape:
     """Run a layer for training."""
     if kind == "lstm" and _suits_onednn((x, *states, *weights)):
-        return _OneDnnNotes.take(x, states, weights)
-    return _AutogradNotes.take(x, states, weights, kind)
+        return _OneDnnTape.record(x, states, weights)
+    return _AutogradTape.record(x, states, weights, kind)
 
 
 def compute(
@@ -53,16 +53,16 @@ def compute(
 
 
 @dataclass(frozen=True)
-class _AutogradNotes:
-    """Any layer: torch takes the notes."""
+class _AutogradTape:
+    """Any layer: torch records."""
 
     found: list[Tensor]
     leaves: list[Tensor]
 
     @classmethod
-    def take(
+    def record(
         cls, x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
-    ) -> _AutogradNotes:
+    ) -> _AutogradTape:
         with _differentiable():
             leaves = [t.detach().requires_grad_() for t in (x, *states, *weights)]
             end = 1 + len(states)
@@ -83,7 +83,7 @@ _LSTM_MODE = 2
 
 
 @dataclass(frozen=True)
-class _OneDnnNotes:
+class _OneDnnTape:
     """An LSTM that torch leaves to oneDNN.
 
     Its kernels are called as torch.lstm and its gradient call them. What autograd does
@@ -96,9 +96,9 @@ class _OneDnnNotes:
     has_biases: bool
 
     @classmethod
-    def take(
+    def record(
         cls, x: Tensor, states: list[Tensor], weights: list[Tensor]
-    ) -> _OneDnnNotes:
+    ) -> _OneDnnTape:
         # The kernel reads memory from its start on, whatever the strides are.
         x, hidden, cell = (each.contiguous() for each in (x, *states))
         has_biases = len(weights) == 4
@@ -156,7 +156,7 @@ def _apart(tensors: Iterable[Tensor]) -> list[Tensor]:
 
 @contextmanager
 def _differentiable() -> Iterator[None]:
-    """Inside an operator, torch takes no notes for gradients unless told to."""
+    """Inside an operator, torch records nothing for gradients unless told to."""
     keys = torch._C._dispatch_tls_local_exclude_set()
     for key in ("AutogradFunctionality", "ADInplaceOrView"):
         keys = keys.remove(getattr(torch._C.DispatchKey, key))

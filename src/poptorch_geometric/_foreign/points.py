@@ -133,7 +133,7 @@ def _refuse_fps(*arguments: Any) -> Tensor:
     )
 
 
-TORCH_CLUSTER: Mapping[str, Callable[..., Any]] = {
+OPERATORS: Mapping[str, Callable[..., Any]] = {
     "fps": _refuse_fps,
     "fps_ptr_list": _refuse_fps,
     "grid": grid,
@@ -142,19 +142,23 @@ TORCH_CLUSTER: Mapping[str, Callable[..., Any]] = {
     "radius": radius,
 }
 
-# What pyg-lib's operators are called with.
-PYG_SCHEMAS: dict[str, Callable[..., Any]] = {
-    "fps(Tensor src, Tensor ptr, float ratio=0.5, bool random_start=True) -> Tensor": (
-        _refuse_fps
-    ),
-    "grid_cluster(Tensor pos, Tensor size, Tensor? start=None, Tensor? end=None) "
-    "-> Tensor": grid,
-    "knn(Tensor x, Tensor y, Tensor? ptr_x=None, Tensor? ptr_y=None, int k=1, "
-    "bool cosine=False, int num_workers=1) -> Tensor": knn,
-    "nearest(Tensor x, Tensor y, Tensor? ptr_x=None, Tensor? ptr_y=None) -> Tensor": (
-        nearest
-    ),
-    "radius(Tensor x, Tensor y, Tensor? ptr_x=None, Tensor? ptr_y=None, float r=1.0, "
-    "int max_num_neighbors=32, int num_workers=1, bool ignore_same_index=False) "
-    "-> Tensor": radius,
+PYG_OPERATORS: Mapping[str, Callable[..., Any]] = {
+    "fps": _refuse_fps,
+    "grid_cluster": grid,
+    "knn": knn,
+    "nearest": nearest,
+    "radius": radius,
+}
+# What pyg-lib's operators are called with, and what they return.
+PYG_SCHEMAS: Mapping[str, str] = {
+    "fps": "(Tensor src, Tensor ptr, float ratio=0.5, bool random_start=True) "
+    "-> Tensor",
+    "grid_cluster": "(Tensor pos, Tensor size, Tensor? start=None, Tensor? end=None) "
+    "-> Tensor",
+    "knn": "(Tensor x, Tensor y, Tensor? ptr_x=None, Tensor? ptr_y=None, int k=1, "
+    "bool cosine=False, int num_workers=1) -> Tensor",
+    "nearest": "(Tensor x, Tensor y, Tensor? ptr_x=None, Tensor? ptr_y=None) -> Tensor",
+    "radius": "(Tensor x, Tensor y, Tensor? ptr_x=None, Tensor? ptr_y=None, "
+    "float r=1.0, int max_num_neighbors=32, int num_workers=1, "
+    "bool ignore_same_index=False) -> Tensor",
 }

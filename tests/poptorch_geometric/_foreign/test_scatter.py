@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from popple.capture.torch.foreign.scatter import (
+from popple.errors import CaptureError
+from poptorch_geometric._foreign.scatter import (
     OPERATORS,
     scatter_max,
     scatter_min,
     scatter_mul,
 )
-from popple.errors import CaptureError
 
 VALUES = torch.tensor([5.0, 1.0, 5.0, 2.0])
 PLACES = torch.tensor([0, 0, 0, 2])

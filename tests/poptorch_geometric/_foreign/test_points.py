@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from popple.capture.torch.foreign.points import (
+from popple.errors import CaptureError
+from poptorch_geometric._foreign.points import (
+    OPERATORS,
+    PYG_OPERATORS,
     PYG_SCHEMAS,
-    TORCH_CLUSTER,
     grid,
     knn,
     nearest,
     nearest_pairs,
     radius,
 )
-from popple.errors import CaptureError
 
 LINE = torch.tensor([[0.0], [1.0], [3.0], [7.0]])
 HALVES = torch.tensor([0, 2, 4])
@@ -68,10 +69,10 @@ def test_a_grid_with_given_borders() -> None:
 
 def test_sampling_an_unknown_number_is_refused() -> None:
     with pytest.raises(CaptureError, match=r"poptorch\.fps"):
-        TORCH_CLUSTER["fps"](LINE, HALVES, 0.5, False)
+        OPERATORS["fps"](LINE, HALVES, 0.5, False)
 
 
 def test_schemas_are_those_of_the_functions() -> None:
-    names = [schema.split("(")[0] for schema in PYG_SCHEMAS]
-    assert names == ["fps", "grid_cluster", "knn", "nearest", "radius"]
-    assert all(torch._C.parse_schema(schema) for schema in PYG_SCHEMAS)
+    assert PYG_SCHEMAS.keys() == PYG_OPERATORS.keys()
+    for name, schema in PYG_SCHEMAS.items():
+        assert torch._C.parse_schema(name + schema).name == name

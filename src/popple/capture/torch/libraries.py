@@ -1,0 +1,85 @@
+"""Operators of compiled libraries, answered by plain torch ones while a step is traced.
+
+Some libraries bring operators that read real memory and give results of a size only the
+values decide: a step that calls them cannot be traced. Packages that support such a
+library register functions over torch's own operators for them, doubles whose shapes are
+known beforehand. Outside a trace the libraries work as they always do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+Operators = Mapping[str, Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class PlainOperators:
+    """Doubles, by name, of the operators in one namespace of `torch.ops`.
+
+    They answer while `library` is imported, the module that registers the originals. If
+    it is not, but `user` is, a library that looks for these operators at every call,
+    then the doubles are there all the same: `schemas` says what they are called with.
+    """
+
+    library: str
+    namespace: str
+    doubles: Operators
+    user: str = ""
+    schemas: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+# Packages add operators for the whole process, as libraries do, so there is one table.
+_REGISTERED: dict[str, PlainOperators] = {}
+
+# Before autograd, so that the doubles are differentiated like any other operator;
+# libraries register nothing for these keys.
+_KEYS = ("AutogradCPU", "AutogradCUDA")
+
+
+def register_plain_operators(operators: PlainOperators) -> None:
+    """Have the operators of a library answered by others in every step traced later."""
+    _REGISTERED[operators.namespace] = operators
+
+
+@contextmanager
+def plain_operators() -> Iterator[None]:
+    """Answer the operators of the libraries that are imported with plain ones."""
+    with ExitStack() as stack:
+        for operators in _REGISTERED.values():
+            if operators.library in sys.modules:
+                _replace(_library(stack, operators.namespace, "IMPL"), operators)
+            elif operators.user in sys.modules:
+                _provide(_library(stack, operators.namespace, "FRAGMENT"), operators)
+        yield
+
+
+def _library(stack: ExitStack, namespace: str, kind: str) -> Any:
+    return stack.enter_context(torch.library._scoped_library(namespace, kind))
+
+
+def _has(operators: PlainOperators, name: str) -> bool:
+    return hasattr(getattr(torch.ops, operators.namespace), name)
+
+
+def _replace(library: Any, operators: PlainOperators) -> None:
+    for name, double in operators.doubles.items():
+        if _has(operators, name):
+            for key in _KEYS:
+                library.impl(name, double, key)
+
+
+def _provide(library: Any, operators: PlainOperators) -> None:
+    """Define the operators; those that somebody defined in their place answer."""
+    _replace(library, operators)
+    for name, schema in operators.schemas.items():
+        if not _has(operators, name):
+            library.define(f"{name}{schema}")
+            double = operators.doubles[name]
+            library.impl(name, double, "CompositeImplicitAutograd")
