@@ -7,7 +7,7 @@ from dataclasses import replace
 from popple.graph import DType, Graph, Op, Phase, Role, TensorType, Value
 from popple.plan import plan_graph
 from popple.plan.linear_layers import PASS, TURNED, mark_linear_layers
-from popple.plan.lower import PlannedProgram
+from popple.plan.lowering.lower import PlannedProgram
 from popple.plan.opplan import Compute, Move
 from popple.target import load_target
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from popple.graph import Signature
-from popple.plan.io_tiles import IoOptions
+from popple.plan.options import PlanOptions
 from popple.program import Category, TileVector, VertexGroup
 from popple.target import Target
 
@@ -30,21 +30,6 @@ class TileMapping:
 
 
 @dataclass(frozen=True)
-class PlanOptions:
-    """What users may ask of all plans.
-
-    `memory_proportion` bounds the temporary memory of matmul, conv and gather plans
-    as a fraction of tile memory; `partials` is "f32" or "f16". `outline` lets ops
-    that are planned alike share their code. `io` sets tiles aside for host traffic.
-    """
-
-    memory_proportion: float = 0.6
-    partials: str = "f32"
-    outline: bool = True
-    io: IoOptions = field(default_factory=IoOptions)
-
-
-@dataclass(frozen=True)
 class PlanRequest:
     """An op to plan: its signature, where its inputs lie, the machine, the wishes.
 
@@ -55,7 +40,7 @@ class PlanRequest:
     signature: Signature
     inputs: tuple[TileMapping | None, ...]
     target: Target
-    options: PlanOptions = PlanOptions()
+    options: PlanOptions = field(default_factory=PlanOptions)
 
     @property
     def num_tiles(self) -> int:

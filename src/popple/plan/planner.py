@@ -13,7 +13,8 @@ from typing import Any
 
 from popple.errors import PlanError
 from popple.graph import Signature
-from popple.plan.opplan import OpPlan, PlanOptions, PlanRequest, TileMapping
+from popple.plan.opplan import OpPlan, PlanRequest, TileMapping
+from popple.plan.options import PlanOptions
 from popple.plan.registry import get_rule
 from popple.target import Target
 

@@ -10,7 +10,8 @@ import pytest
 
 from popple.errors import PlanError
 from popple.graph import DType
-from popple.plan.opplan import Compute, Loop, Move, PlanOptions, TileMapping
+from popple.plan.opplan import Compute, Loop, Move, TileMapping
+from popple.plan.options import PlanOptions
 from popple.program import TileVector
 from tests.plan.conv.machines import (
     all_vectors,

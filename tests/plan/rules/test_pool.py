@@ -3,9 +3,9 @@
 import numpy as np
 
 from popple.graph import DType
+from popple.plan.blocks.pooling import PoolProblem, find_pool_split
 from popple.plan.codelets.pool import PoolVertex
 from popple.plan.opplan import Compute, Move, OpPlan, PlanRequest, TileMapping
-from popple.plan.pooling import PoolProblem, find_pool_split
 from popple.plan.rules.pool import pool_problem
 from popple.program import TileVector
 from tests.plan.machines import bow, plan

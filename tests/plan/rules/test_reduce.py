@@ -1,8 +1,8 @@
 """Reductions: local where rows are whole, staged where they are not."""
 
 from popple.plan import OpPlan, TileMapping
+from popple.plan.blocks.reduction import stage_share
 from popple.plan.opplan import Compute, Move
-from popple.plan.reduction import stage_share
 from popple.program import TileVector
 from tests.plan.machines import bow, plan
 from tests.plan.signatures import f16, f32, make

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from popple.graph import TensorType
+from popple.plan.blocks.operands import Operand, bring_operands
 from popple.plan.builder import PlanBuilder, vertices
 from popple.plan.codelets.rates import multi_codelet, num_lanes
 from popple.plan.codelets.shape import dynamic_slice_cycles
 from popple.plan.mapping import elements_by_tile, mapping_like
-from popple.plan.operands import Operand, bring_operands
 from popple.plan.opplan import (
     HostCopy,
     LinkCopy,

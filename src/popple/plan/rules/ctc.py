@@ -8,7 +8,9 @@ those of all partitions of labels are summed at the end.
 from __future__ import annotations
 
 from popple.graph import DType, TensorType
-from popple.plan.broadcast import add_binary, add_unary
+from popple.plan.blocks.broadcast import add_binary, add_unary
+from popple.plan.blocks.ctc import PARTIAL_BYTES, CtcProblem, CtcSplit, find_split
+from popple.plan.blocks.reduction import Reduction, add_reduction, reduced_type
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.ctc import (
     LOG_ADD_PAIR_CYCLES,
@@ -16,9 +18,7 @@ from popple.plan.codelets.ctc import (
     ctc_codelet,
     gradient_cycles,
 )
-from popple.plan.ctc import PARTIAL_BYTES, CtcProblem, CtcSplit, find_split
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.reduction import Reduction, add_reduction, reduced_type
 from popple.program import TileVector, VertexGroup
 from popple.units import ceil_div
 

@@ -9,12 +9,7 @@ to the table. `popple.plan.lookup` searches for the split.
 from __future__ import annotations
 
 from popple.graph import DType, Signature, TensorType
-from popple.plan.builder import PlanBuilder
-from popple.plan.codelets.elementwise import cast_cycles, fill_cycles
-from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
-from popple.plan.codelets.rates import multi_codelet, worker_codelet
-from popple.plan.codelets.update import PASSES, scaled_add_cycles
-from popple.plan.lookup import (
+from popple.plan.blocks.lookup import (
     INDEX_BYTES,
     Lookup,
     Share,
@@ -22,9 +17,14 @@ from popple.plan.lookup import (
     choose_splits,
     share_of,
 )
+from popple.plan.blocks.tile_reduction import Arithmetic, Stretch, tile_cycles
+from popple.plan.builder import PlanBuilder
+from popple.plan.codelets.elementwise import cast_cycles, fill_cycles
+from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
+from popple.plan.codelets.rates import multi_codelet, worker_codelet
+from popple.plan.codelets.update import PASSES, scaled_add_cycles
 from popple.plan.mapping import elements_by_tile
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.tile_reduction import Arithmetic, Stretch, tile_cycles
 from popple.program import Category, TileVector, VertexGroup
 from popple.units import ceil_div
 

@@ -8,11 +8,11 @@ and every output written once at the memcpy rate, and each output element costs
 from __future__ import annotations
 
 from popple.graph import DType, TensorType
+from popple.plan.blocks.operands import choose_result_mapping, request_operands
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.rates import Rate, multi_codelet
 from popple.plan.codelets.shape import copy_cycles
 from popple.plan.mapping import elements_by_tile, is_colocated, rescaled
-from popple.plan.operands import choose_result_mapping, request_operands
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import Category, TileVector, VertexGroup, add_all, combine
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from popple.graph import Signature, TensorType
-from popple.plan.broadcast import add_binary
+from popple.plan.blocks.broadcast import add_binary
+from popple.plan.blocks.pooling import PoolProblem, PoolSplit, find_pool_split
+from popple.plan.blocks.reduction import Reduction, add_reduction
 from popple.plan.builder import SHUFFLED_PIECE_BYTES, PlanBuilder, vertices
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.conv.layouts import find_adjacency, render_layout
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.pooling import PoolProblem, PoolSplit, find_pool_split
-from popple.plan.reduction import Reduction, add_reduction
 from popple.program import Category, TileVector
 from popple.units import ceil_div
 

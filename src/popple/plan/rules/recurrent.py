@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from popple.graph import DType, Signature, TensorType
-from popple.plan.broadcast import add_binary, add_unary
+from popple.plan.blocks.broadcast import add_binary, add_unary
 from popple.plan.builder import PlanBuilder
 from popple.plan.mapping import mapping_like, rescaled
 from popple.plan.opplan import (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from popple.plan.blocks.operands import Operand, bring_operands
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.elementwise import TERNARY, binary_cycles
 from popple.plan.codelets.rates import Rates, multi_codelet, rates
 from popple.plan.mapping import is_linear, mapping_like, view_mapping
-from popple.plan.operands import Operand, bring_operands
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import Category, add_all
 

@@ -10,14 +10,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from popple.graph import Signature, TensorType
-from popple.plan.blocks import (
+from popple.plan.blocks.broadcast import add_binary
+from popple.plan.blocks.square import (
     BlockLayout,
     BlockWork,
     add_block_work,
     add_difference,
     add_product,
 )
-from popple.plan.broadcast import add_binary
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.solve import (
     cholesky_cycles,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from popple.graph import Graph, Op, Phase, Role
-from popple.plan.layout import Layout, source_chip
+from popple.plan.lowering.plan_ops import PlannedOps, source_chip
 
 UPDATE_STAGE = -1
 """Stands for the update phase, which belongs to no pipeline stage."""
@@ -36,9 +36,9 @@ class Streams:
         return _without_update(self.outputs)
 
 
-def find_streams(graph: Graph, layout: Layout) -> Streams:
+def find_streams(graph: Graph, planned: PlannedOps) -> Streams:
     """The streams of a graph, by stage."""
-    return Streams(_find_inputs(graph), _find_outputs(graph, layout))
+    return Streams(_find_inputs(graph), _find_outputs(graph, planned))
 
 
 def _find_inputs(graph: Graph) -> dict[int, list[Item]]:
@@ -53,14 +53,14 @@ def _find_inputs(graph: Graph) -> dict[int, list[Item]]:
     return dict(found)
 
 
-def _find_outputs(graph: Graph, layout: Layout) -> dict[int, list[Item]]:
+def _find_outputs(graph: Graph, planned: PlannedOps) -> dict[int, list[Item]]:
     makers = {name: op for op in graph.ops for name in op.outputs}
     found: defaultdict[int, list[Item]] = defaultdict(list)
     last = max((op.stage for op in graph.ops), default=0)
     for name in graph.outputs:
         maker = makers.get(name)
         stage = _stage_of(maker) if maker else last
-        chip = maker.chip if maker else layout.chips.get(graph.root(name), 0)
+        chip = maker.chip if maker else planned.chips.get(graph.root(name), 0)
         found[stage].append((name, chip))
     return dict(found)
 

@@ -15,7 +15,7 @@ from popple.graph import DType, Graph, Op, Phase
 from popple.plan.builder import vertices
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.codelets.shape import copy_cycles
-from popple.plan.layout import Layout
+from popple.plan.lowering.plan_ops import PlannedOps
 from popple.plan.opplan import TileMapping
 from popple.program import TileVector, VertexGroup, add_all
 from popple.target import Chip
@@ -48,30 +48,30 @@ def copy_name(op: Op, position: int) -> str:
     return f"{op.name}/copy of input {position}"
 
 
-def find_calls(graph: Graph, layout: Layout) -> dict[str, tuple[Copy, ...]]:
+def find_calls(graph: Graph, planned: PlannedOps) -> dict[str, tuple[Copy, ...]]:
     """All copies of each call, by the op that the call begins with."""
     calls: dict[str, tuple[Copy, ...]] = {}
-    for ops in _runs(graph, layout):
+    for ops in _runs(graph, planned):
         copies = [
             copy
             for op in ops
-            if op.name in layout.copies
-            for copy in _copies_of(op, layout)
+            if op.name in planned.copies
+            for copy in _copies_of(op, planned)
         ]
         if copies:
             calls[ops[0].name] = tuple(copies)
     return calls
 
 
-def _runs(graph: Graph, layout: Layout) -> Iterator[list[Op]]:
+def _runs(graph: Graph, planned: PlannedOps) -> Iterator[list[Op]]:
     """Ops that follow each other like ops before them, none of them twice."""
     run: dict[int, Op] = {}
     latest: dict[tuple[int, int], int] = {}
     expected, place = 0, (-1, -1, Phase.FORWARD)
-    planned = (op for op in graph.ops if layout.plans[op.name].steps)
-    for number, op in enumerate(planned, start=1):
+    with_steps = (op for op in graph.ops if planned.plans[op.name].steps)
+    for number, op in enumerate(with_steps, start=1):
         # Plans are told apart by identity: ops that share code share a plan.
-        plan, here = id(layout.plans[op.name]), (op.chip, op.stage, op.phase)
+        plan, here = id(planned.plans[op.name]), (op.chip, op.stage, op.phase)
         previous = latest.get((plan, op.chip), 0)
         if previous != expected or here != place or plan in run:
             yield list(run.values())
@@ -82,10 +82,10 @@ def _runs(graph: Graph, layout: Layout) -> Iterator[list[Op]]:
     yield list(run.values())
 
 
-def _copies_of(op: Op, layout: Layout) -> tuple[Copy, ...]:
+def _copies_of(op: Op, planned: PlannedOps) -> tuple[Copy, ...]:
     return tuple(
-        Copy(op, position, layout.mappings[op.inputs[position]], place)
-        for position, place in layout.copies[op.name].items()
+        Copy(op, position, planned.mappings[op.inputs[position]], place)
+        for position, place in planned.copies[op.name].items()
     )
 
 

@@ -1,7 +1,7 @@
 """Splits of connectionist temporal classification over tiles."""
 
+from popple.plan.blocks.ctc import CtcProblem, CtcSplit, find_split
 from popple.plan.codelets.ctc import alpha_cycles, gradient_cycles
-from popple.plan.ctc import CtcProblem, CtcSplit, find_split
 from tests.plan.machines import bow
 
 CHIP = bow().chip

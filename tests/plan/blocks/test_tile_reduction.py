@@ -1,7 +1,7 @@
 """What one tile does in a reduction, as PopLibs would connect its vertices."""
 
 from popple.graph import DType
-from popple.plan.tile_reduction import (
+from popple.plan.blocks.tile_reduction import (
     Arithmetic,
     Phase,
     Stretch,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from popple.graph import DType
+from popple.plan.blocks.spans import Dims
 from popple.plan.codelets.rates import num_lanes
 from popple.plan.codelets.reduce import continuous_reduce_cycles, strided_reduce_cycles
-from popple.plan.spans import Dims
 from popple.units import ceil_div
 
 VERTEX_CYCLES = 30

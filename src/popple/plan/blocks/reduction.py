@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from popple.graph import DType, TensorType
-from popple.plan.builder import PlanBuilder
-from popple.plan.codelets.rates import num_lanes, worker_codelet
-from popple.plan.codelets.sizes import REDUCE_CODE_BYTES, REDUCE_STATE_BYTES
-from popple.plan.mapping import elements_by_tile, rescaled, spread_mapping
-from popple.plan.opplan import TileMapping
-from popple.plan.spans import num_distinct
-from popple.plan.tile_reduction import (
+from popple.plan.blocks.spans import num_distinct
+from popple.plan.blocks.tile_reduction import (
     Arithmetic,
     Phase,
     Stretch,
     find_stretch,
     tile_phases,
 )
+from popple.plan.builder import PlanBuilder
+from popple.plan.codelets.rates import num_lanes, worker_codelet
+from popple.plan.codelets.sizes import REDUCE_CODE_BYTES, REDUCE_STATE_BYTES
+from popple.plan.mapping import elements_by_tile, rescaled, spread_mapping
+from popple.plan.opplan import TileMapping
 from popple.program import Category, Codelet, TileVector, VertexGroup
 from popple.units import ceil_div
 

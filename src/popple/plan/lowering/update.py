@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from popple.graph import Graph, Op, Phase, get_op
-from popple.plan.emit import Emitter
-from popple.plan.streams import UPDATE_STAGE, Streams
-from popple.plan.structure import at_once, by_chip, form_of
+from popple.plan.lowering.emit import Emitter
+from popple.plan.lowering.streams import UPDATE_STAGE, Streams
+from popple.plan.lowering.structure import at_once, by_chip, form_of
 from popple.program import Step
 
 

@@ -16,11 +16,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from popple.graph import Graph, Op, Phase
-from popple.plan.emit import Emitter
-from popple.plan.io_tiles import IoTiles, Traffic
-from popple.plan.lower_update import lower_update
-from popple.plan.streams import Streams
-from popple.plan.structure import Structure, by_chip, merged, repeat, sequence
+from popple.plan.lowering.emit import Emitter
+from popple.plan.lowering.io_tiles import IoTiles, Traffic
+from popple.plan.lowering.streams import Streams
+from popple.plan.lowering.structure import Structure, by_chip, merged, repeat, sequence
+from popple.plan.lowering.update import lower_update
 from popple.program import Call, Parallel, Step
 
 _COPIES = "copies"

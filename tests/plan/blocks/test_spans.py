@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from popple.plan.spans import num_distinct, operand_kept
+from popple.plan.blocks.spans import num_distinct, operand_kept
 
 
 def test_six_neighbours_of_four_by_three() -> None:

@@ -13,15 +13,15 @@ from dataclasses import replace
 from itertools import chain, groupby
 
 from popple.graph import Graph, Op, Role
-from popple.plan.calls import (
+from popple.plan.lowering.calls import (
     Copy,
     copy_name,
     find_calls,
     local_copies,
     moved_copies,
 )
-from popple.plan.layout import Layout, source_chip
-from popple.plan.merge import merge_steps
+from popple.plan.lowering.merge import merge_steps
+from popple.plan.lowering.plan_ops import PlannedOps, source_chip
 from popple.plan.opplan import (
     Compute,
     HostCopy,
@@ -62,20 +62,20 @@ _Access = tuple[tuple[str, ...], tuple[str, ...]]
 class Emitter:
     """Turns planned ops into steps, and collects the variables of the program."""
 
-    def __init__(self, graph: Graph, layout: Layout, target: Target) -> None:
+    def __init__(self, graph: Graph, planned: PlannedOps, target: Target) -> None:
         self.variables: dict[str, Variable] = {}
         self._graph = graph
-        self._layout = layout
+        self._planned = planned
         self._chip = target.chip
         self._tiles_per_chip = target.chip.num_tiles
         self._num_tiles = graph.execution.num_chips * self._tiles_per_chip
         # Equal layers share plans, and so the parts already moved to a chip. Plans
-        # are told apart by identity: the layout keeps them alive.
+        # are told apart by identity: the planned keeps them alive.
         self._placed: dict[tuple[int, int], VertexGroup] = {}
         self._shifted: dict[tuple[TileVector, int], TileVector] = {}
         self._written = _written_roots(graph)
         self._unread = self._written - _read_roots(graph)
-        self._calls = find_calls(graph, layout)
+        self._calls = find_calls(graph, planned)
 
     def steps_of(self, ops: Iterable[Op]) -> list[Step]:
         """The steps of ops in their order; those side by side share theirs."""
@@ -87,7 +87,7 @@ class Emitter:
 
     def op_steps(self, op: Op) -> list[Step]:
         """The steps of one op, none for a view."""
-        plan = self._layout.plans[op.name]
+        plan = self._planned.plans[op.name]
         steps = self._call_steps(op)
         temporaries = self._add_temporaries(op, plan)
         writes = self._variables_of(op.outputs, op.chip)
@@ -111,7 +111,7 @@ class Emitter:
     def stream_in(self, name: str, chip: int) -> StreamCopy:
         """An input arriving from the host."""
         variable = self.variable(name, chip)
-        mapping = self._layout.mappings[name]
+        mapping = self._planned.mappings[name]
         vector = self._shift(mapping.bytes_by_tile, chip)
         label = f"{variable}/stream_in"
         return StreamCopy(label, Direction.FROM_HOST, vector, writes=(variable,))
@@ -119,7 +119,7 @@ class Emitter:
     def stream_out(self, name: str, chip: int) -> StreamCopy:
         """A result leaving for the host."""
         variable = self.variable(name, chip)
-        vector = self._shift(self._layout.mappings[name].bytes_by_tile, chip)
+        vector = self._shift(self._planned.mappings[name].bytes_by_tile, chip)
         label = f"{name}/stream_out"
         return StreamCopy(label, Direction.TO_HOST, vector, reads=(variable,))
 
@@ -127,12 +127,12 @@ class Emitter:
         """Name of the variable that holds a value on a chip, made if it is new."""
         root = self._graph.root(name)
         value = self._graph.values[root]
-        home = self._layout.chips.get(root, chip)
+        home = self._planned.chips.get(root, chip)
         is_copy = value.role in _COPIED_ROLES and home != chip
         key = f"{root}@{chip}" if is_copy else root
         if key not in self.variables:
             place = chip if is_copy else home
-            mapping = self._layout.mappings.get(root) or self._layout.mappings[name]
+            mapping = self._planned.mappings.get(root) or self._planned.mappings[name]
             self.variables[key] = self._make_variable(key, root, mapping, place)
         return key
 
@@ -154,7 +154,7 @@ class Emitter:
     def _variables_read(self, op: Op, step: PlanStep) -> tuple[str, ...]:
         """The variables of the inputs that a step reads, copies where there are."""
         positions = _positions_read(step, len(op.inputs))
-        copies, chip = self._layout.copies.get(op.name, {}), source_chip(op)
+        copies, chip = self._planned.copies.get(op.name, {}), source_chip(op)
         names = (
             copy_name(op, position)
             if position in copies

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from popple.graph import TensorType
+from popple.plan.blocks.spans import num_distinct, operand_kept
 from popple.plan.builder import ORDERED_PIECE_BYTES, PlanBuilder
 from popple.plan.conv.layouts import find_adjacency
 from popple.plan.mapping import (
@@ -23,7 +24,6 @@ from popple.plan.mapping import (
     mapping_like,
 )
 from popple.plan.opplan import TileMapping
-from popple.plan.spans import num_distinct, operand_kept
 from popple.program import Category, TileVector, add_all
 
 _LEAST_RUN_BYTES = 8

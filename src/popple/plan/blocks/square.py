@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from popple.graph import Signature, TensorType
-from popple.plan.broadcast import add_binary
+from popple.plan.blocks.broadcast import add_binary
 from popple.plan.builder import SHUFFLED_PIECE_BYTES, PlanBuilder
 from popple.plan.mapping import LINEAR
 from popple.plan.opplan import OpPlan, PlanRequest, TileMapping

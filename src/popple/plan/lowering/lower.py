@@ -1,12 +1,12 @@
 """Lowering: a Graph becomes a Program on a Target.
 
-    plan_graph = plan_layout (a plan and a mapping for everything)
-               + Emitter     (steps and variables of each op)
-               + structure   (what is repeated, what runs at the same time)
+    plan_graph = plan_ops  (a plan and a mapping for everything)
+               + Emitter   (steps and variables of each op)
+               + structure (what is repeated, what runs at the same time)
 
 The structure follows the graph's Execution: micro-batches are repeated for gradient
 accumulation, then the update runs once, and all of it for every device iteration.
-Pipelines have a structure of their own, in `lower_pipeline`.
+Pipelines have a structure of their own, in `pipeline`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from dataclasses import dataclass, replace
 
 from popple.errors import PlanError
 from popple.graph import Graph, Phase, Strategy, verify
-from popple.plan.emit import Emitter
-from popple.plan.io_tiles import IoTiles
-from popple.plan.layout import Progress, plan_layout
 from popple.plan.linear_layers import mark_linear_layers
-from popple.plan.lower_pipeline import lower_pipeline
-from popple.plan.lower_update import lower_update
-from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, PlanOptions, TileMapping
+from popple.plan.lowering.emit import Emitter
+from popple.plan.lowering.io_tiles import IoTiles
+from popple.plan.lowering.pipeline import lower_pipeline
+from popple.plan.lowering.plan_ops import Progress, plan_ops
+from popple.plan.lowering.streams import Streams, find_streams
+from popple.plan.lowering.structure import Structure
+from popple.plan.lowering.update import lower_update
+from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, TileMapping
+from popple.plan.options import PlanOptions
 from popple.plan.planner import Planner
 from popple.plan.side_by_side import place_side_by_side
-from popple.plan.streams import Streams, find_streams
-from popple.plan.structure import Structure
 from popple.program import Program
 from popple.target import Target
 
@@ -59,9 +60,9 @@ def plan_graph(
     options = options or PlanOptions()
     planner = Planner(_for_compute(target, options.io.num_tiles), options)
     graph = mark_linear_layers(place_side_by_side(graph, planner))
-    layout = plan_layout(graph, planner, progress)
-    emitter = Emitter(graph, layout, target)
-    streams = find_streams(graph, layout)
+    planned = plan_ops(graph, planner, progress)
+    emitter = Emitter(graph, planned, target)
+    streams = find_streams(graph, planned)
     is_pipeline = graph.execution.strategy is Strategy.PIPELINED
     lowered = lower_pipeline if is_pipeline else lower_in_turn
     io = IoTiles(options.io, target.chip.num_tiles, emitter.variables)
@@ -73,10 +74,10 @@ def plan_graph(
         emitter.variables,
         structure.main,
         structure.functions,
-        find_outlined(graph, layout.plans) if planner.options.outline else {},
+        find_outlined(graph, planned.plans) if planner.options.outline else {},
     )
     return PlannedProgram(
-        program, layout.plans, layout.mappings, planner.generic_ops, layout.chips
+        program, planned.plans, planned.mappings, planner.generic_ops, planned.chips
     )
 
 

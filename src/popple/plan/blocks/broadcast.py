@@ -7,6 +7,7 @@ the tiles that hold the rows, then one element-wise pass runs in place.
 from __future__ import annotations
 
 from popple.graph import DType, TensorType
+from popple.plan.blocks.spans import num_distinct
 from popple.plan.builder import ORDERED_PIECE_BYTES, PlanBuilder
 from popple.plan.codelets.elementwise import (
     BINARY,
@@ -27,7 +28,6 @@ from popple.plan.codelets.sizes import (
 )
 from popple.plan.mapping import elements_by_tile
 from popple.plan.opplan import TileMapping
-from popple.plan.spans import num_distinct
 from popple.program import Category, Codelet, TileVector
 from popple.units import ceil_div
 

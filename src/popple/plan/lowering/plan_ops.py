@@ -36,7 +36,7 @@ _Original = tuple[str, _Inputs]
 
 
 @dataclass(frozen=True)
-class Layout:
+class PlannedOps:
     """Plans by op, mappings by value (on their own chip), and the chips of values.
 
     `copies` says which inputs, by position, an op has copied before it reads them, and
@@ -49,11 +49,11 @@ class Layout:
     copies: Mapping[str, Mapping[int, TileMapping]]
 
 
-def plan_layout(
+def plan_ops(
     graph: Graph, planner: Planner, progress: Progress | None = None
-) -> Layout:
+) -> PlannedOps:
     """Plan every op of a verified graph."""
-    walk = _LayoutWalk(graph, planner)
+    walk = _Walk(graph, planner)
     total = len(graph.ops)
     for index, op in enumerate(graph.ops):
         walk.add(op)
@@ -63,7 +63,7 @@ def plan_layout(
         walk.settle(name)
     if progress:
         progress("plan", total, total)
-    return Layout(walk.plans, walk.mappings, walk.chips, walk.copies)
+    return PlannedOps(walk.plans, walk.mappings, walk.chips, walk.copies)
 
 
 def source_chip(op: Op) -> int:
@@ -71,7 +71,7 @@ def source_chip(op: Op) -> int:
     return int(str(op.attrs["source"])) if op.kind == "chip_copy" else op.chip
 
 
-class _LayoutWalk:
+class _Walk:
     """What has been planned and laid out so far."""
 
     def __init__(self, graph: Graph, planner: Planner) -> None:

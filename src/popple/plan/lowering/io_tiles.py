@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
-from popple.errors import UsageError
-from popple.plan.structure import repeat, sequence
+from popple.plan.lowering.structure import repeat, sequence
+from popple.plan.options import IoOptions, Overlap
 from popple.program import (
     Direction,
     Exchange,
@@ -24,34 +23,6 @@ from popple.program import (
 )
 
 _NUM_BUFFERS = 2  # one is filled or sent while the other is read or written
-
-
-class Overlap(Enum):
-    """The loop in which traffic runs beside compute."""
-
-    NONE = "none"
-    MICRO_BATCHES = "micro-batches of an update"
-    ITERATIONS = "micro-batches of a run"
-
-
-@dataclass(frozen=True)
-class IoOptions:
-    """Tiles of each chip for traffic with the host, and when it takes place.
-
-    Traffic that runs beside nothing goes straight to the tiles that compute.
-    """
-
-    num_tiles: int = 0
-    overlap: Overlap = Overlap.NONE
-
-    def __post_init__(self) -> None:
-        if self.num_tiles < 0:
-            raise UsageError(f"there cannot be {self.num_tiles} I/O tiles.")
-        if not self.num_tiles and self.overlap is not Overlap.NONE:
-            raise UsageError(
-                "traffic beside compute needs I/O tiles.",
-                remedy="Set some tiles of each chip aside for it.",
-            )
 
 
 @dataclass(frozen=True)
