@@ -2,24 +2,19 @@
 
 PopLibs keeps the elements of a block on neighbouring tiles (createCholeskyInput and
 createTriangularSolveInputLHS in lib/poplin). Small triangles are worked on by a single
-worker: the block goes to the tile with most of it and comes back. Products of blocks
-are planned like all matrix products, their operands copied to where the plan wants
-them.
+worker: the block goes to the tile with most of it and comes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from popple.graph import Signature, TensorType
-from popple.plan.blocks.broadcast import add_binary
-from popple.plan.builder import SHUFFLED_PIECE_BYTES, PlanBuilder
+from popple.graph import TensorType
+from popple.plan.builder import PlanBuilder
 from popple.plan.mapping import LINEAR
-from popple.plan.opplan import OpPlan, PlanRequest, TileMapping
-from popple.plan.rules.matmul import plan_matmul
+from popple.plan.opplan import TileMapping
 from popple.program import Codelet, TileVector, VertexGroup
 from popple.target import Chip
 from popple.units import ceil_div
@@ -107,53 +102,3 @@ def _owners(layout: BlockLayout) -> TileVector:
     tiles = np.arange(layout.batch) * matrix_bytes // layout.tile_bytes
     counts = np.bincount(tiles, minlength=layout.chip.num_tiles)
     return TileVector.from_array(counts.astype(np.int64))
-
-
-def add_product(
-    builder: PlanBuilder,
-    name: str,
-    operands: tuple[TensorType, TensorType],
-    sources: Iterable[TileMapping],
-) -> tuple[TensorType, TileMapping]:
-    """A product of parts of matrices, copied to where its plan wants them."""
-    free = _plan_product(builder, operands, (None, None))
-    copies = zip(("left", "right"), operands, sources, free.inputs, strict=True)
-    for side, tensor, source, wish in copies:
-        target = wish or builder.linear(tensor)
-        builder.rearrange(f"{name}/{side}", tensor, source, target, in_order=False)
-        builder.hold(f"{name}/{side}", target.bytes_by_tile, builder.position - 1)
-    plan = _plan_product(builder, operands, free.inputs)
-    return _product_type(*operands), builder.embed(name, plan)
-
-
-def add_difference(
-    builder: PlanBuilder,
-    name: str,
-    tensor: TensorType,
-    product: TileMapping,
-    target: TileMapping,
-) -> None:
-    """`target` less the product, which goes to where it lies."""
-    first = builder.position
-    builder.move(
-        f"{name}/exchange",
-        product.bytes_by_tile,
-        target.bytes_by_tile,
-        SHUFFLED_PIECE_BYTES,
-    )
-    add_binary(builder, "sub", tensor, target)
-    builder.hold(f"{name}/product", target.bytes_by_tile, first)
-
-
-def _plan_product(
-    builder: PlanBuilder,
-    operands: tuple[TensorType, TensorType],
-    inputs: tuple[TileMapping | None, ...],
-) -> OpPlan:
-    signature = Signature("matmul", operands, (_product_type(*operands),))
-    request = builder.request
-    return plan_matmul(PlanRequest(signature, inputs, request.target, request.options))
-
-
-def _product_type(left: TensorType, right: TensorType) -> TensorType:
-    return TensorType(left.dtype, (*left.shape[:-1], right.shape[-1]))
