@@ -12,7 +12,7 @@ from dataclasses import replace
 from popple.graph import DType, TensorType
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.codelets.shape import copy_cycles, shuffle_cycles
-from popple.plan.mapping import elements_by_tile, flat_order, linear_mapping
+from popple.plan.mapping import elements_by_tile, linear_mapping
 from popple.plan.opplan import (
     Compute,
     Loop,
@@ -178,7 +178,7 @@ class PlanBuilder:
         Elements in one flat order arrive in runs and are copied at the memcpy rate;
         others arrive in small pieces and are put in order one by one.
         """
-        ordered = flat_order(source) == flat_order(result)
+        ordered = source.layout.is_ordered_as(result.layout)
         ordered = ordered if in_order is None else in_order
         received = result.bytes_by_tile
         piece = ORDERED_PIECE_BYTES if ordered else SHUFFLED_PIECE_BYTES

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from popple.graph import Signature
+from popple.plan.layout import Layout
 from popple.plan.options import PlanOptions
 from popple.program import Category, TileVector, VertexGroup
 from popple.target import Target
@@ -21,12 +22,15 @@ from popple.target import Target
 class TileMapping:
     """Which bytes of a value lie on which tile of its chip.
 
-    `layout` names the order of the elements: two values of one shape with equal
-    mappings have equal elements on equal tiles, so nothing need move between them.
+    `layout` is the order of the elements: two values of one shape with equal mappings
+    have equal elements on equal tiles, so nothing need move between them. Of a view of
+    a part, `base_bytes` are those of the whole: a view of the view is derived from
+    them, so that it does not matter in how many steps it was taken.
     """
 
     bytes_by_tile: TileVector
-    layout: str
+    layout: Layout
+    base_bytes: TileVector | None = None
 
 
 @dataclass(frozen=True)

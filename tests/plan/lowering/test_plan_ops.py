@@ -5,6 +5,7 @@ import pytest
 from popple.errors import PlanError
 from popple.graph import Graph, parse_graph
 from popple.plan import Planner
+from popple.plan.layout import Grouped, permuted
 from popple.plan.lowering.plan_ops import PlannedOps, plan_ops
 from tests.plan.graphs import linear_layer, pipeline, sharded
 from tests.plan.machines import bow
@@ -23,8 +24,9 @@ def small(*lines: str) -> Graph:
 def test_a_weight_lies_as_the_matmul_wants_its_transpose() -> None:
     planned = plan(linear_layer())
     turned, weight = planned.mappings["wt"], planned.mappings["w"]
-    assert turned.layout.startswith("conv")
-    assert weight.layout == f"{turned.layout}>permute[96,128:1,0]"
+    assert isinstance(turned.layout.order, Grouped)
+    assert turned.layout.views == ()
+    assert weight.layout == turned.layout.viewed(permuted((96, 128), (1, 0)))
 
 
 def test_every_value_has_a_mapping_of_its_bytes() -> None:
@@ -45,7 +47,7 @@ def test_small_values_take_turns_on_the_tiles() -> None:
         )
     )
     # 256 bytes take two tiles, so the second begins on the third one.
-    assert planned.mappings["a"].layout == "linear"
+    assert planned.mappings["a"].layout.is_linear
     assert planned.mappings["b"].bytes_by_tile.runs[:2] == ((2, 0), (2, 128))
 
 

@@ -136,7 +136,7 @@ def add_multicast(
 
     Statistics reduced where their row lies need not move: None is returned.
     """
-    if source.layout.startswith(f"{mapping.layout}>reduce"):
+    if source.layout.is_reduction_of(mapping.layout):
         return None
     size = dtype.num_bytes
     spans = elements_by_tile(mapping, tensor)

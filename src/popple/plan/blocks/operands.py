@@ -8,17 +8,14 @@ in order, if those that stay neighbours are long enough.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from popple.graph import TensorType
 from popple.plan.blocks.spans import num_distinct, operand_kept
 from popple.plan.builder import ORDERED_PIECE_BYTES, PlanBuilder
-from popple.plan.conv.layouts import find_adjacency
 from popple.plan.mapping import (
     elements_by_tile,
-    flat_order,
     has_aliases,
     is_colocated,
     mapping_like,
@@ -154,8 +151,7 @@ def _run_bytes(operand: Operand, target: TileMapping, result: TensorType) -> int
     """Bytes of elements that are neighbours both where they lie and where they go."""
     if operand.mapping is None or not operand.is_full(result):
         return ORDERED_PIECE_BYTES
-    if flat_order(operand.mapping) == flat_order(target):
+    if operand.mapping.layout.is_ordered_as(target.layout):
         return ORDERED_PIECE_BYTES
-    here, there = map(find_adjacency, (operand.mapping.layout, target.layout))
-    run = math.gcd(here.group, there.group) if here.stride == there.stride else 1
+    run = operand.mapping.layout.run_shared_with(target.layout)
     return run * operand.type.dtype.num_bytes

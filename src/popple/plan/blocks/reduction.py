@@ -137,8 +137,7 @@ def add_reduction(
     if is_local:
         builder.note(f"{name} stages", 1)
         vector = rescaled(partials, result.num_bytes, result.dtype.num_bytes)
-        kept = ",".join(str(int(flag)) for flag in reduction.kept)
-        return TileMapping(vector, f"{source.layout}>reduce[{kept}]")
+        return TileMapping(vector, source.layout.reduced(reduction.kept))
     dtype = reduction.partial_type if has_rows else reduction.source.dtype
     first = builder.position - has_rows
     held = _Partials(dtype, partials, partials.maximum, first)

@@ -13,7 +13,7 @@ import numpy as np
 
 from popple.graph import TensorType
 from popple.plan.builder import PlanBuilder
-from popple.plan.mapping import LINEAR
+from popple.plan.layout import LINEAR, Layout, Named
 from popple.plan.opplan import TileMapping
 from popple.program import Codelet, TileVector, VertexGroup
 from popple.target import Chip
@@ -54,7 +54,8 @@ class BlockLayout:
             self.tensor.num_bytes, used, self.chip.num_tiles, grain
         )
         is_whole = self.block in (1, self.tensor.shape[-1])
-        return TileMapping(vector, LINEAR if is_whole else f"blocks of {self.block}")
+        layout = LINEAR if is_whole else Layout(Named("blocks", (self.block,)))
+        return TileMapping(vector, layout)
 
     def part(self, num_elements: int) -> TileMapping:
         """Some of each matrix, on as many tiles as hold it."""
@@ -62,7 +63,7 @@ class BlockLayout:
         num_bytes = self.batch * num_elements * size
         used = ceil_div(num_bytes, self.tile_bytes)
         vector = TileVector.spread(num_bytes, used, self.chip.num_tiles, size)
-        return TileMapping(vector, f"{self.mapping.layout}/part")
+        return TileMapping(vector, Layout(Named("part of blocks", (self.block,))))
 
 
 @dataclass(frozen=True)

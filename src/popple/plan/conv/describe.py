@@ -57,22 +57,6 @@ def describe_reduction(solution: Solution) -> str:
     return f"{count} partials of {dtype} in {many}, {' x '.join(stages)}"
 
 
-def short_splits(solution: Solution) -> str:
-    """The same without blanks, with all shares of the field, as part of a layout."""
-    split, serial = solution.split, solution.setting.serial
-    field = "x".join(str(int(share[0])) for share in split.field.shares)
-    numbers = {
-        "g": int(split.groups_split[0]),
-        "f": field,
-        "k": int(split.kernel.counts[0]),
-        "i": int(split.in_split[0]),
-        "o": int(split.out_split[0]),
-        "s": f"{serial.out_parts}.{serial.in_parts}",
-    }
-    swap = "swap" if solution.setting.form.is_swapped else ""
-    return swap + "".join(f"{key}{value}" for key, value in numbers.items())
-
-
 def describe_method(solution: Solution) -> str:
     """The vertex and the form it computes: `amp-1x1, swap`."""
     form = solution.setting.form.name

@@ -18,20 +18,15 @@ from popple.plan.conv.cost import (
     received_elements,
     reduction_stages,
 )
-from popple.plan.conv.describe import (
-    describe_choice,
-    describe_runners_up,
-    short_splits,
-)
+from popple.plan.conv.describe import describe_choice, describe_runners_up
 from popple.plan.conv.draft import Draft
 from popple.plan.conv.joint import (
     are_weights_home,
     gradient_mapping,
     is_joint,
-    joint_splits,
+    joint_tiles,
     turn_weights,
 )
-from popple.plan.conv.layouts import Adjacency, adjacency_of_axis, render_layout
 from popple.plan.conv.occupancy import Occupancy, find_occupancy
 from popple.plan.conv.problem import ConvProblem, Purpose
 from popple.plan.conv.search import Choice, Solution, find_choice
@@ -42,6 +37,14 @@ from popple.plan.conv.vertices import (
     cast_cycles,
     reduce_cycles,
     slice_cycles,
+)
+from popple.plan.layout import (
+    Adjacency,
+    ConvTiles,
+    Grouped,
+    Layout,
+    Tiles,
+    adjacency_of_axis,
 )
 from popple.plan.opplan import Move, OpPlan, PlanRequest, TileMapping
 from popple.program import VertexGroup
@@ -163,35 +166,35 @@ class _Emitter:
         vector = self.occupancy.spread(result.num_bytes, group * result.dtype.num_bytes)
         if is_joint(self.solution, Purpose.LINEAR_WEIGHT_GRAD):
             return gradient_mapping(self.solution, self.occupancy, result, axis)
-        splits = f"out {self._splits()}"
-        return TileMapping(vector, render_layout(result.shape, axis, group, splits))
+        order = Grouped(result.shape, axis, group, self._tiles("out"))
+        return TileMapping(vector, Layout(order))
 
     def wishes(self) -> tuple[TileMapping | None, ...]:
         """The mapping wanted for each input of the op, in their order."""
         wanted = {
-            operand.index: self._wish(operand, splits)
-            for operand, splits in (
-                (self.roles.field, self._field_splits()),
-                (self.roles.weights, f"weights {self._splits()}"),
+            operand.index: self._wish(operand, tiles)
+            for operand, tiles in (
+                (self.roles.field, self._field_tiles()),
+                (self.roles.weights, self._tiles("weights")),
             )
         }
         return tuple(wanted[index] for index in sorted(wanted))
 
-    def _field_splits(self) -> str:
+    def _field_tiles(self) -> Tiles:
         if is_joint(self.solution, Purpose.LINEAR):
-            return joint_splits(self.solution)
-        return f"in {self._splits()}"
+            return joint_tiles(self.solution)
+        return self._tiles("in")
 
-    def _wish(self, operand: Operand, splits: str) -> TileMapping:
+    def _wish(self, operand: Operand, tiles: Tiles) -> TileMapping:
         """Spread over the tiles that use it, the summed dimension innermost."""
         group = math.gcd(self._in_group(operand), self._num_summed(operand))
         shape, size = operand.type.shape, operand.type.dtype.num_bytes
         vector = self.occupancy.spread(operand.type.num_bytes, group * size)
-        return TileMapping(vector, render_layout(shape, operand.axis, group, splits))
+        order = Grouped(shape, operand.axis, group, tiles)
+        return TileMapping(vector, Layout(order))
 
-    def _splits(self) -> str:
-        splits = short_splits(self.solution)
-        return f"{splits} from tile {self.first_tile}" if self.first_tile else splits
+    def _tiles(self, role: str) -> ConvTiles:
+        return _conv_tiles(self.solution, role, self.first_tile)
 
     def _in_group(self, operand: Operand) -> int:
         """Neighbours that the vertices want, zeros that fill a group up included."""
@@ -249,8 +252,8 @@ class _Emitter:
             is_shared=is_field and self._is_shared(),
         )
         given = self.request.inputs[operand.index]
-        splits = self._field_splits() if is_field else f"weights {self._splits()}"
-        wish = self._wish(operand, splits)
+        tiles = self._field_tiles() if is_field else self._tiles("weights")
+        wish = self._wish(operand, tiles)
         if is_field and are_weights_home(self.solution, given):
             need = replace(need, received_bytes=0)
             if self.problem.purpose is Purpose.LINEAR_INPUT_GRAD:
@@ -415,6 +418,23 @@ class _Emitter:
         self._finish(body)
         cycles = _one(slice_cycles(sums, self.problem.output.num_bytes, workers))
         body.multi("update", "popops::DynamicUpdateSlice1D", self.occupancy, cycles)
+
+
+def _conv_tiles(solution: Solution, role: str, first_tile: int) -> ConvTiles:
+    """The split of an operand or the result, as its layout remembers it."""
+    split, serial = solution.split, solution.setting.serial
+    return ConvTiles(
+        role,
+        groups=int(split.groups_split[0]),
+        field=tuple(int(share[0]) for share in split.field.shares),
+        kernel=int(split.kernel.counts[0]),
+        ins=int(split.in_split[0]),
+        outs=int(split.out_split[0]),
+        out_parts=serial.out_parts,
+        in_parts=serial.in_parts,
+        is_swapped=solution.setting.form.is_swapped,
+        first_tile=first_tile,
+    )
 
 
 def _as_searched(roles: Roles, solution: Solution) -> Roles:

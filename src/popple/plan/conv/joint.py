@@ -12,14 +12,13 @@ import math
 
 from popple.graph import TensorType
 from popple.plan.conv.draft import Draft
-from popple.plan.conv.layouts import render_layout
 from popple.plan.conv.occupancy import Occupancy
 from popple.plan.conv.problem import Purpose
 from popple.plan.conv.search import Solution
 from popple.plan.conv.supply import Need, Supply
 from popple.plan.conv.vertices import copy_cycles, transpose_cycles
+from popple.plan.layout import Grouped, JointTiles, Layout, permuted
 from popple.plan.opplan import TileMapping
-from popple.plan.permutation import Permutation
 from popple.units import ceil_div
 
 _WORD_BYTES = 8
@@ -31,7 +30,7 @@ def is_joint(solution: Solution, purpose: Purpose) -> bool:
     return setting.is_joint and setting.form.problem.purpose is purpose
 
 
-def joint_splits(solution: Solution) -> str:
+def joint_tiles(solution: Solution) -> JointTiles:
     """How the weights of a layer are split, the same seen from each of its passes."""
     split, purpose = solution.split, solution.setting.form.problem.purpose
     groups, field = int(split.groups_split[0]), int(split.field.counts[0])
@@ -40,14 +39,14 @@ def joint_splits(solution: Solution) -> str:
         Purpose.LINEAR_INPUT_GRAD: (field, ins),
         Purpose.LINEAR_WEIGHT_GRAD: (outs, field),
     }.get(purpose, (ins, field))
-    return f"joint g{groups}i{inputs}o{outputs}"
+    return JointTiles(groups, inputs, outputs)
 
 
 def are_weights_home(solution: Solution, given: TileMapping | None) -> bool:
     """Whether the weights lie where all passes use them; unplaced ones will."""
-    if given is None:
+    if given is None or not solution.setting.is_joint:
         return is_joint(solution, Purpose.LINEAR)
-    return solution.setting.is_joint and joint_splits(solution) in given.layout
+    return given.layout.joint_tiles == joint_tiles(solution)
 
 
 def gradient_mapping(
@@ -55,13 +54,14 @@ def gradient_mapping(
 ) -> TileMapping:
     """The gradient of the weights as these lie, whichever way round it is."""
     *groups, rows, columns = range(len(result.shape))
-    turn = Permutation(result.shape, (*groups, columns, rows))
+    turned = (*groups, columns, rows)
     is_turned = inputs_axis != rows
-    shape = turn.result if is_turned else result.shape
+    shape = tuple(result.shape[d] for d in turned) if is_turned else result.shape
     group = math.gcd(solution.setting.method.out_group, result.shape[inputs_axis])
-    layout = render_layout(shape, rows, group, joint_splits(solution))
+    layout = Layout(Grouped(shape, rows, group, joint_tiles(solution)))
     if is_turned:
-        layout = f"{layout}>{turn.inverse().normal()}"
+        # Exchanging the last two dimensions undoes itself.
+        layout = layout.viewed(permuted(shape, turned))
     vector = occupancy.spread(result.num_bytes, group * result.dtype.num_bytes)
     return TileMapping(vector, layout)
 

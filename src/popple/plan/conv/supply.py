@@ -10,15 +10,10 @@ from dataclasses import dataclass, replace
 
 from popple.graph import TensorType
 from popple.plan.conv.draft import Draft
-from popple.plan.conv.layouts import (
-    Adjacency,
-    copy_atom,
-    find_adjacency,
-    find_group,
-)
 from popple.plan.conv.occupancy import Occupancy
 from popple.plan.conv.regroup import Blocks, find_blocks
 from popple.plan.conv.vertices import copy_cycles
+from popple.plan.layout import Adjacency
 from popple.plan.opplan import Move, TileMapping
 from popple.program import TileVector
 from popple.target import Chip
@@ -105,7 +100,7 @@ def supply_operand(
     if need.copied_bytes:
         return _transformed(draft, need, given, wish, occupancy, chip)
     given = given or wish
-    atom = copy_atom(given.layout, need.adjacency)
+    atom = given.layout.copy_atom(need.adjacency)
     if given.layout == wish.layout:
         supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
         return _padded(draft, need, supply, atom, occupancy)
@@ -193,9 +188,9 @@ def _rearranged(
 
 def _find_blocks(need: Need, given: TileMapping, chip: Chip) -> Blocks | None:
     """The blocks to transpose if another dimension has to become the innermost."""
-    if find_adjacency(given.layout).stride == need.adjacency.stride:
+    if given.layout.adjacency.stride == need.adjacency.stride:
         return None
-    old_group = find_group(given.layout, need.type.shape)
+    old_group = given.layout.group_in(need.type.shape)
     return find_blocks(need.type, old_group, need.turned_group, chip)
 
 

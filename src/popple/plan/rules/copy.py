@@ -17,8 +17,6 @@ from popple.plan.opplan import (
     TileMapping,
 )
 
-_RING = "ring>"
-
 
 def plan_stream_in(request: PlanRequest) -> OpPlan:
     """From the host, spread linearly."""
@@ -92,12 +90,11 @@ def plan_restore(request: PlanRequest) -> OpPlan:
 
 
 def _ring_mapping(entry: TileMapping, ring: TensorType) -> TileMapping:
-    return TileMapping(mapping_like(entry, ring).bytes_by_tile, _RING + entry.layout)
+    return TileMapping(mapping_like(entry, ring).bytes_by_tile, entry.layout.ring())
 
 
 def _entry_mapping(ring: TileMapping, entry: TensorType) -> TileMapping:
-    layout = ring.layout.removeprefix(_RING)
-    return TileMapping(mapping_like(ring, entry).bytes_by_tile, layout)
+    return TileMapping(mapping_like(ring, entry).bytes_by_tile, ring.layout.entry)
 
 
 def _add_slice(

@@ -18,6 +18,7 @@ from popple.plan.codelets.ctc import (
     ctc_codelet,
     gradient_cycles,
 )
+from popple.plan.layout import Layout, Named
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import TileVector, VertexGroup
 from popple.units import ceil_div
@@ -66,7 +67,8 @@ def _data_mapping(
     vector = TileVector.spread(
         chances.num_bytes, used, builder.request.num_tiles, row_bytes
     )
-    return TileMapping(vector, f"ctc over {split.batch} x {used // split.batch}")
+    sizes = split.batch, used // split.batch
+    return TileMapping(vector, Layout(Named("ctc", sizes)))
 
 
 def _per_tile(builder: PlanBuilder, split: CtcSplit, value: int) -> TileVector:
@@ -196,7 +198,7 @@ def _add_log_sum(
         parts.num_bytes, split.num_tiles, builder.request.num_tiles, PARTIAL_BYTES
     )
     reduction = Reduction("LOG_SUM", parts, kept, LOG_ADD_PAIR_CYCLES)
-    source = TileMapping(vector, f"ctc {name}")
+    source = TileMapping(vector, Layout(Named(f"ctc {name}")))
     result = reduced_type(reduction, DType.F32)
     return add_reduction(builder, f"sum {name}", reduction, source, result)
 

@@ -23,6 +23,7 @@ from popple.plan.codelets.elementwise import cast_cycles, fill_cycles
 from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
 from popple.plan.codelets.rates import multi_codelet, worker_codelet
 from popple.plan.codelets.update import PASSES, scaled_add_cycles
+from popple.plan.layout import Layout, Named
 from popple.plan.mapping import elements_by_tile
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import Category, TileVector, VertexGroup
@@ -269,7 +270,7 @@ def _table_mapping(
     vector = TileVector.spread(
         table.num_bytes, split.num_tiles, tiles, table.dtype.num_bytes
     )
-    return TileMapping(vector, f"table[{split.rows}x{split.columns}]")
+    return TileMapping(vector, Layout(Named("table", (split.rows, split.columns))))
 
 
 def _rank_splits(builder: PlanBuilder, lookup: Lookup) -> tuple[tuple[int, Split], ...]:

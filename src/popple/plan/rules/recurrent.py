@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from popple.graph import DType, Signature, TensorType
 from popple.plan.blocks.broadcast import add_binary, add_unary
 from popple.plan.builder import PlanBuilder
+from popple.plan.layout import Layout, Named
 from popple.plan.mapping import mapping_like, rescaled
 from popple.plan.opplan import (
     Move,
@@ -29,6 +30,7 @@ STATE_GRAIN_ELEMENTS = 16
 
 _WEIGHTS_ONLY = (1,)  # the right operand of a product
 _BINARY = ("add", "sub", "mul")
+_STATES = Layout(Named("states"))
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class _Layer:
         """So many units of gates, each where the state lies."""
         batch, _, size = self.sizes
         tensor = TensorType(self.dtype, (count, batch, size))
-        return tensor, TileMapping(self.state_bytes.scaled(count), "states")
+        return tensor, TileMapping(self.state_bytes.scaled(count), _STATES)
 
     @property
     def num_units(self) -> int:
@@ -199,7 +201,7 @@ class _Layer:
     def state_like(self, tensor: TensorType) -> TileMapping:
         """States of several steps, or the input of all, over the tiles of states."""
         size = tensor.dtype.num_bytes
-        return TileMapping(rescaled(self.state_bytes, tensor.num_bytes, size), "states")
+        return TileMapping(rescaled(self.state_bytes, tensor.num_bytes, size), _STATES)
 
     def width(self, product: _Product) -> int:
         """Columns that a product reads."""
