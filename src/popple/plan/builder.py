@@ -1,7 +1,9 @@
 """PlanBuilder: collects the steps of one plan and the memory they need, in order.
 
 Rules create one, add compute and exchange phases built from the codelet formulas, and
-finish it into an OpPlan.
+finish it into an OpPlan. Memory is either held over steps that are known by number, or
+begun at the step that fills it and ended at the one that reads it last. A loop holds
+the peak of its body.
 """
 
 from __future__ import annotations
@@ -80,6 +82,7 @@ class PlanBuilder:
         self.steps: list[PlanStep] = []
         self.flops = 0
         self._temporaries: list[Temporary] = []
+        self._begun: dict[str, int] = {}  # positions of temporaries begun by name
         self._choice: list[tuple[str, str]] = []
 
     @property
@@ -111,15 +114,25 @@ class PlanBuilder:
         """Memory that the steps so far need."""
         return tuple(self._temporaries)
 
+    def part(self) -> PlanBuilder:
+        """A builder for steps of the same plan, such as the body of a loop."""
+        return PlanBuilder(self.request, self.rule)
+
     def note(self, key: str, text: object) -> None:
         """Remember a fact about the choice made."""
         self._choice.append((key, str(text)))
 
-    def compute(self, name: str, *groups: VertexGroup) -> int:
-        """Add a compute phase; gives its index."""
-        self.steps.append(Compute(name, groups))
-        self.flops += sum(_total_flops(group) for group in groups)
+    def add(self, step: PlanStep) -> int:
+        """Add a step; gives its index."""
+        self.steps.append(step)
         return self.position - 1
+
+    def compute(
+        self, name: str, *groups: VertexGroup, reads: tuple[int, ...] | None = None
+    ) -> int:
+        """Add a compute phase, which reads some inputs or all; gives its index."""
+        self.flops += sum(_total_flops(group) for group in groups)
+        return self.add(Compute(name, groups, reads))
 
     def elementwise(
         self,
@@ -149,8 +162,7 @@ class PlanBuilder:
     ) -> int:
         """Add an exchange phase; gives its index."""
         messages = pieces(received, piece_bytes)
-        self.steps.append(Move(name, sent, received, messages, is_shared))
-        return self.position - 1
+        return self.add(Move(name, sent, received, messages, is_shared))
 
     def move_all(
         self,
@@ -223,6 +235,42 @@ class PlanBuilder:
         temporary = Temporary(name, bytes_by_tile, first, end, category=category)
         self._temporaries.append(temporary)
 
+    def begin(
+        self, name: str, bytes_by_tile: TileVector, is_interleaved: bool = False
+    ) -> None:
+        """Occupy memory that the latest step fills, until it is ended."""
+        self._begin(name, bytes_by_tile, max(0, self.position - 1), is_interleaved)
+
+    def begin_next(self, name: str, bytes_by_tile: TileVector) -> None:
+        """Occupy memory that the next step fills, until it is ended."""
+        self._begin(name, bytes_by_tile, self.position, is_interleaved=False)
+
+    def end(self, name: str) -> None:
+        """The latest step is the last to read it; unknown names are not in memory."""
+        if name in self._begun:
+            found = self._temporaries[self._begun[name]]
+            last = max(found.first, self.position - 1)
+            self._temporaries[self._begun[name]] = replace(found, last=last)
+
+    def mark_operand(self, name: str) -> None:
+        """It shares no memory element with what is written while it is read."""
+        if name in self._begun:
+            found = self._temporaries[self._begun[name]]
+            self._temporaries[self._begun[name]] = replace(found, is_operand=True)
+
+    def _begin(
+        self, name: str, bytes_by_tile: TileVector, first: int, is_interleaved: bool
+    ) -> None:
+        if bytes_by_tile.is_zero:
+            return
+        temporary = Temporary(name, bytes_by_tile, first, first, is_interleaved)
+        if name in self._begun:
+            # What is rearranged again takes the place of what it was before.
+            self._temporaries[self._begun[name]] = temporary
+        else:
+            self._begun[name] = len(self._temporaries)
+            self._temporaries.append(temporary)
+
     def embed(self, name: str, plan: OpPlan) -> TileMapping:
         """Add the steps of another plan; gives where its first result lies."""
         first = self.position
@@ -236,15 +284,20 @@ class PlanBuilder:
         self.flops += plan.flops
         return plan.outputs[0]
 
-    def repeat(self, name: str, count: int, body: PlanBuilder) -> None:
-        """Add a loop around the steps of `body`, with the memory of its peak."""
-        for is_interleaved in (False, True):
+    def repeat(
+        self, name: str, count: int, body: PlanBuilder, interleaved: str = ""
+    ) -> None:
+        """Add a loop around the steps of `body`, with the memory of its peak.
+
+        What lies in interleaved memory may have a name of its own.
+        """
+        at = self.position
+        for is_interleaved, own in ((False, name), (True, interleaved or name)):
             held = [t for t in body.temporaries if t.is_interleaved is is_interleaved]
             if held:
                 peak = _peak_bytes(held, body.position)
-                at = self.position
-                self._temporaries.append(Temporary(name, peak, at, at, is_interleaved))
-        self.steps.append(Loop(count, tuple(body.steps)))
+                self._temporaries.append(Temporary(own, peak, at, at, is_interleaved))
+        self.add(Loop(count, tuple(body.steps)))
         self.flops += count * body.flops
 
     def finish(
@@ -253,6 +306,8 @@ class PlanBuilder:
         inputs: tuple[TileMapping | None, ...] = (),
         flops: int | None = None,
         runners_up: tuple[tuple[str, int], ...] = (),
+        is_memory_bound: bool = False,
+        is_interleaved: bool = False,
     ) -> OpPlan:
         """The plan."""
         return OpPlan(
@@ -264,6 +319,8 @@ class PlanBuilder:
             self.flops if flops is None else flops,
             tuple(self._choice),
             runners_up,
+            is_memory_bound,
+            is_interleaved,
         )
 
 

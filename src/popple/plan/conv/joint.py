@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 
 from popple.graph import TensorType
-from popple.plan.conv.draft import Draft
+from popple.plan.builder import PlanBuilder
 from popple.plan.conv.occupancy import Occupancy
+from popple.plan.conv.phases import add_multi
 from popple.plan.conv.problem import Purpose
 from popple.plan.conv.search import Solution
 from popple.plan.conv.supply import Need, Supply
@@ -33,13 +34,12 @@ def is_joint(solution: Solution, purpose: Purpose) -> bool:
 def joint_tiles(solution: Solution) -> JointTiles:
     """How the weights of a layer are split, the same seen from each of its passes."""
     split, purpose = solution.split, solution.setting.form.problem.purpose
-    groups, field = int(split.groups_split[0]), int(split.field.counts[0])
-    ins, outs = int(split.in_split[0]), int(split.out_split[0])
+    field, ins, outs = split.field.count, split.in_split, split.out_split
     inputs, outputs = {
         Purpose.LINEAR_INPUT_GRAD: (field, ins),
         Purpose.LINEAR_WEIGHT_GRAD: (outs, field),
     }.get(purpose, (ins, field))
-    return JointTiles(groups, inputs, outputs)
+    return JointTiles(split.groups_split, inputs, outputs)
 
 
 def are_weights_home(solution: Solution, given: TileMapping | None) -> bool:
@@ -67,12 +67,12 @@ def gradient_mapping(
 
 
 def turn_weights(
-    draft: Draft, need: Need, solution: Solution, occupancy: Occupancy
+    builder: PlanBuilder, need: Need, solution: Solution, occupancy: Occupancy
 ) -> Supply:
     """Weights transposed block by block on the tiles that they lie on."""
     name, reads = f"transpose {need.name}", (need.position,)
     cycles = _turning_cycles(need, solution)
-    draft.multi(name, "popops::Transpose", occupancy, cycles, reads)
+    add_multi(builder, name, "popops::Transpose", occupancy, cycles, reads)
     turned = occupancy.spread(need.type.num_bytes)
     supply = Supply(
         need.name,
@@ -83,7 +83,7 @@ def turn_weights(
         is_shared=False,
         reads=(),
     )
-    draft.begin(supply.rearranged, turned)
+    builder.begin(supply.rearranged, turned)
     return supply
 
 
@@ -93,5 +93,5 @@ def _turning_cycles(need: Need, solution: Solution) -> int:
     group, size = setting.method.in_group, setting.element_bytes
     if group * size % _WORD_BYTES:
         return copy_cycles(need.held_bytes, size)
-    blocks = ceil_div(int(solution.split.inputs[0]), group * group)
+    blocks = ceil_div(solution.split.inputs, group * group)
     return transpose_cycles(group, group, blocks, size, setting.chip.num_workers)

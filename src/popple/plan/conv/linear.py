@@ -35,8 +35,8 @@ from popple.plan.conv.setting import Setting
 from popple.plan.conv.splits import (
     Candidates,
     Grid,
+    Parts,
     Serial,
-    Split,
     distinct_splits,
     make_candidates,
     thin,
@@ -164,9 +164,9 @@ def _evaluate(
     total = np.sum([c.total for c in costs.values()], axis=0)
     memory = np.max([c.memory_bytes for c in costs.values()], axis=0)
     cycles = np.where(memory <= limit_bytes, total, math.inf)
-    at = np.array([cycles.argmin()], dtype=np.int64)
+    at = int(cycles.argmin())
     solutions = {
-        w: Solution(s, made[w].take(at), costs[w].take(at)) for w, s in settings.items()
+        w: Solution(s, made[w].at(at), costs[w].at(at)) for w, s in settings.items()
     }
     return float(cycles.min()), solutions
 
@@ -209,7 +209,7 @@ def _cut(
     return make_candidates(
         setting.form.problem,
         method,
-        Split(groups, depth[1], channels[1]),
+        Parts(groups, depth[1], channels[1]),
         (
             ceil_of(layer.groups, groups),
             ceil_of(depth[0], method.in_group),

@@ -57,7 +57,7 @@ def find_occupancy(
 ) -> Occupancy:
     """How full the solution's tiles are, on a chip of `num_tiles`."""
     axes = _axes(solution)
-    num_used = int(solution.split.num_used[0])
+    num_used = solution.split.num_used
     num_full = min(num_used, math.prod(size // share for size, share in axes))
     fullest = math.prod(share for _, share in axes)
     left = math.prod(size for size, _ in axes) - num_full * fullest
@@ -81,4 +81,4 @@ def _axes(solution: Solution) -> list[tuple[int, int]]:
     ]
     shares = [split.groups_share, split.in_share, split.out_share]
     shares += [*split.field.shares, *split.kernel.shares]
-    return [(size, int(share[0])) for size, share in zip(sizes, shares, strict=True)]
+    return list(zip(sizes, shares, strict=True))

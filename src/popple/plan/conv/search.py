@@ -15,11 +15,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from popple.plan.conv.cost import Costs, estimate_costs
+from popple.plan.conv.cost import Costs, SplitCost, estimate_costs
 from popple.plan.conv.methods import find_methods
 from popple.plan.conv.problem import ConvProblem
 from popple.plan.conv.setting import Setting
-from popple.plan.conv.splits import Candidates, Serial, find_candidates
+from popple.plan.conv.splits import Candidates, Serial, Split, find_candidates
 from popple.plan.conv.transforms import find_forms
 from popple.target import Chip
 from popple.units import ceil_div
@@ -34,30 +34,21 @@ _NOTICEABLE = 1.1
 
 @dataclass(frozen=True)
 class Solution:
-    """One candidate with its costs; arrays hold this one entry."""
+    """One split in one setting, with its cost."""
 
     setting: Setting
-    split: Candidates
-    costs: Costs
+    split: Split
+    cost: SplitCost
 
     @property
     def cycles(self) -> int:
         """Estimated cycles of the plan."""
-        return int(self.costs.total[0])
+        return self.cost.total
 
     @property
     def memory_bytes(self) -> int:
         """Temporary bytes on the fullest tile."""
-        return int(self.costs.memory_bytes[0])
-
-    @property
-    def cycles_by_cause(self) -> tuple[int, ...]:
-        """Estimated cycles, cause by cause."""
-        return tuple(int(cycles) for cycles in self.costs.by_cause[:, 0])
-
-    def excess(self, reference: tuple[int, ...]) -> int:
-        """Cycles beyond those of a reference, none without one."""
-        return int(self.costs.excess(reference)[0]) if reference else 0
+        return self.cost.memory_bytes
 
 
 @dataclass(frozen=True)
@@ -98,8 +89,8 @@ class _Evaluation:
         excess = self.costs.excess(reference)[fits] if reference else 0 * cycles
         order = np.lexsort((cycles, excess))[:_KEPT_EACH]
         return [
-            Solution(self.setting, self.candidates.take(only), self.costs.take(only))
-            for only in np.split(fits[order], len(order))
+            Solution(self.setting, self.candidates.at(index), self.costs.at(index))
+            for index in fits[order].tolist()
         ]
 
 
@@ -218,7 +209,7 @@ def _rank(
 ) -> list[Solution]:
     solutions = [s for e in evaluations for s in e.find_best(limit_bytes, reference)]
     return sorted(
-        solutions, key=lambda s: (s.excess(reference), s.cycles, s.memory_bytes)
+        solutions, key=lambda s: (s.cost.excess(reference), s.cycles, s.memory_bytes)
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
@@ -61,18 +61,59 @@ class Grid:
         """The options at `index`."""
         return Grid(tuple(s[index] for s in self.shares), self.counts[index])
 
+    def at(self, index: int) -> Cut:
+        """The option at `index`."""
+        shares = tuple(int(share[index]) for share in self.shares)
+        return Cut(shares, int(self.counts[index]))
+
     @property
     def size(self) -> Ints:
         """Positions in one share."""
         return product_of(self.shares)
 
 
-class Split(NamedTuple):
+@dataclass(frozen=True)
+class Cut:
+    """One split of several dimensions: the shares, and the tiles it uses."""
+
+    shares: tuple[int, ...]
+    count: int
+
+
+class Parts(NamedTuple):
     """Parts of the groups, the input channels and the output channels."""
 
     groups: Ints
     ins: Ints
     outs: Ints
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split and what it gives the fullest tile to do, as `Candidates` have many."""
+
+    groups_split: int
+    in_split: int
+    out_split: int
+    field: Cut
+    kernel: Cut
+    groups_share: int
+    in_share: int
+    out_share: int
+    inputs: int
+    weights: int
+    partials: int
+
+    @property
+    def num_used(self) -> int:
+        """Tiles that have something to do."""
+        channels = self.groups_split * self.in_split * self.out_split
+        return channels * self.field.count * self.kernel.count
+
+    @property
+    def num_summed(self) -> int:
+        """Tiles whose partials make one output."""
+        return self.in_split * self.kernel.count
 
 
 @dataclass(frozen=True)
@@ -96,16 +137,20 @@ class Candidates:
     partials: Ints
     work: TileWork
 
-    def take(self, index: Ints) -> Candidates:
-        """The candidates at `index`."""
-        names = ("groups_split", "in_split", "out_split", "groups_share", "in_share")
-        names += ("out_share", "inputs", "weights", "partials")
-        return replace(
-            self,
-            field=self.field.take(index),
-            kernel=self.kernel.take(index),
-            work=self.work.take(index),
-            **{name: getattr(self, name)[index] for name in names},
+    def at(self, index: int) -> Split:
+        """The candidate at `index`."""
+        return Split(
+            groups_split=int(self.groups_split[index]),
+            in_split=int(self.in_split[index]),
+            out_split=int(self.out_split[index]),
+            field=self.field.at(index),
+            kernel=self.kernel.at(index),
+            groups_share=int(self.groups_share[index]),
+            in_share=int(self.in_share[index]),
+            out_share=int(self.out_share[index]),
+            inputs=int(self.inputs[index]),
+            weights=int(self.weights[index]),
+            partials=int(self.partials[index]),
         )
 
     @property
@@ -212,7 +257,7 @@ def find_candidates(
         ceil_of(units_out, outs),
     )
     return make_candidates(
-        problem, method, Split(groups, ins, outs), shares, field, kernel.take(window)
+        problem, method, Parts(groups, ins, outs), shares, field, kernel.take(window)
     )
 
 
@@ -234,7 +279,7 @@ def _fill_field(problem: ConvProblem, num_tiles: int, left: Ints) -> Grid:
 def make_candidates(
     problem: ConvProblem,
     method: Method,
-    splits: Split,
+    parts: Parts,
     shares: tuple[Ints, Ints, Ints],
     field: Grid,
     kernel: Grid,
@@ -247,7 +292,7 @@ def make_candidates(
     out_channels = outs * method.out_group
     positions = batch * _input_positions(problem, dims, kernel.shares)
     return Candidates(
-        *splits,
+        *parts,
         field=field,
         kernel=kernel,
         groups_share=groups,

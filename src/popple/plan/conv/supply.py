@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from popple.graph import TensorType
-from popple.plan.conv.draft import Draft
+from popple.plan.builder import PlanBuilder
 from popple.plan.conv.occupancy import Occupancy
+from popple.plan.conv.phases import add_multi
 from popple.plan.conv.regroup import Blocks, find_blocks
 from popple.plan.conv.vertices import copy_cycles
 from popple.plan.layout import Adjacency
@@ -78,18 +79,18 @@ class Supply:
         """Name of the operand's part for one turn of a serial loop."""
         return f"slice {self.name}"
 
-    def add_copy(self, draft: Draft, occupancy: Occupancy) -> str:
+    def add_copy(self, builder: PlanBuilder, occupancy: Occupancy) -> str:
         """The on-tile copy that puts received elements in order; names the result."""
         cycles = copy_cycles(self.copied_after_bytes, self.atom_bytes)
-        draft.multi(f"order {self.name}", "poplar::Regroup", occupancy, cycles)
-        draft.end(self.name)
+        add_multi(builder, f"order {self.name}", "poplar::Regroup", occupancy, cycles)
+        builder.end(self.name)
         ordered = f"ordered {self.name}"
-        draft.begin(ordered, occupancy.vector(self.held_bytes))
+        builder.begin(ordered, occupancy.vector(self.held_bytes))
         return ordered
 
 
 def supply_operand(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     given: TileMapping | None,
     wish: TileMapping,
@@ -98,27 +99,27 @@ def supply_operand(
 ) -> Supply:
     """Rearrange the operand as far as it pays before the exchange."""
     if need.copied_bytes:
-        return _transformed(draft, need, given, wish, occupancy, chip)
+        return _transformed(builder, need, given, wish, occupancy, chip)
     given = given or wish
     atom = given.layout.copy_atom(need.adjacency)
     if given.layout == wish.layout:
         supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
-        return _padded(draft, need, supply, atom, occupancy)
+        return _padded(builder, need, supply, atom, occupancy)
     if atom == 0:
         # In order, but on other tiles: the exchange brings all of it.
         return _make_supply(need, given.bytes_by_tile, need.held_bytes)
     if blocks := _find_blocks(need, given, chip):
-        return _regrouped(draft, need, given, wish, blocks, occupancy)
+        return _regrouped(builder, need, given, wish, blocks, occupancy)
     atom_bytes = min(_WORD_BYTES, atom * need.type.dtype.num_bytes)
     if _pays_before(need, atom_bytes, occupancy, chip):
-        return _rearranged(draft, need, given, wish, atom_bytes, occupancy)
+        return _rearranged(builder, need, given, wish, atom_bytes, occupancy)
     return _make_supply(
         need, given.bytes_by_tile, need.held_bytes, need.held_bytes, atom_bytes
     )
 
 
 def _padded(
-    draft: Draft, need: Need, supply: Supply, atom: int, occupancy: Occupancy
+    builder: PlanBuilder, need: Need, supply: Supply, atom: int, occupancy: Occupancy
 ) -> Supply:
     """An operand on its tiles: channels that fill no whole groups are padded.
 
@@ -135,8 +136,8 @@ def _padded(
     own = occupancy.spread(need.type.num_bytes)
     cycles = copy_cycles(own.maximum, atom_bytes)
     name = f"pad {need.name}"
-    draft.multi(name, "poplar::Regroup", occupancy, cycles, supply.reads)
-    draft.begin(supply.rearranged, own)
+    add_multi(builder, name, "poplar::Regroup", occupancy, cycles, supply.reads)
+    builder.begin(supply.rearranged, own)
     return replace(supply, reads=())
 
 
@@ -172,7 +173,7 @@ def _pays_before(need: Need, atom_bytes: int, occupancy: Occupancy, chip: Chip) 
 
 
 def _rearranged(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     given: TileMapping,
     wish: TileMapping,
@@ -181,7 +182,9 @@ def _rearranged(
 ) -> Supply:
     """The whole operand brought into the wished mapping first."""
     result = wish.bytes_by_tile
-    _add_copy(draft, need, given.bytes_by_tile, (result, result), atom_bytes, occupancy)
+    _add_copy(
+        builder, need, given.bytes_by_tile, (result, result), atom_bytes, occupancy
+    )
     supply = _make_supply(need, result, need.received_bytes)
     return replace(supply, reads=())
 
@@ -195,7 +198,7 @@ def _find_blocks(need: Need, given: TileMapping, chip: Chip) -> Blocks | None:
 
 
 def _regrouped(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     given: TileMapping,
     wish: TileMapping,
@@ -203,32 +206,34 @@ def _regrouped(
     occupancy: Occupancy,
 ) -> Supply:
     """The whole operand transposed block by block, on its way to the wished mapping."""
-    _add_transposition(draft, need, given.bytes_by_tile, blocks)
+    _add_transposition(builder, need, given.bytes_by_tile, blocks)
     moved = wish.bytes_by_tile
-    draft.add(Move(f"rearrange {need.name}", blocks.bytes_by_tile, moved, reads=()))
-    draft.end(f"transposed {need.name}")
-    draft.begin(f"rearranged {need.name}", moved)
+    builder.add(Move(f"rearrange {need.name}", blocks.bytes_by_tile, moved, reads=()))
+    builder.end(f"transposed {need.name}")
+    builder.begin(f"rearranged {need.name}", moved)
     supply = replace(_make_supply(need, moved, need.received_bytes), reads=())
     is_whole = need.turned_group % need.adjacency.group == 0
-    return _padded(draft, need, supply, 0 if is_whole else need.turned_group, occupancy)
+    return _padded(
+        builder, need, supply, 0 if is_whole else need.turned_group, occupancy
+    )
 
 
 def _add_transposition(
-    draft: Draft, need: Need, source: TileVector, blocks: Blocks
+    builder: PlanBuilder, need: Need, source: TileVector, blocks: Blocks
 ) -> None:
     """Blocks gathered on all tiles and transposed there."""
     gathered, vector = f"gathered {need.name}", blocks.bytes_by_tile
     reads, everywhere = (need.position,), Occupancy.even(blocks.chip.num_tiles)
-    draft.add(Move(f"gather {need.name}", source, vector, reads=reads))
-    draft.begin(gathered, vector)
+    builder.add(Move(f"gather {need.name}", source, vector, reads=reads))
+    builder.begin(gathered, vector)
     name = f"transpose {need.name}"
-    draft.multi(name, "popops::Transpose", everywhere, blocks.cycles)
-    draft.end(gathered)
-    draft.begin(f"transposed {need.name}", vector)
+    add_multi(builder, name, "popops::Transpose", everywhere, blocks.cycles)
+    builder.end(gathered)
+    builder.begin(f"transposed {need.name}", vector)
 
 
 def _transformed(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     given: TileMapping | None,
     wish: TileMapping,
@@ -242,19 +247,19 @@ def _transformed(
     source = (given or wish).bytes_by_tile
     blocks = _find_blocks(need, given, chip) if given else None
     if blocks:
-        _add_transposition(draft, need, source, blocks)
+        _add_transposition(builder, need, source, blocks)
         source = blocks.bytes_by_tile
     spread = occupancy.spread(need.copied_bytes)
     moved = occupancy.spread(min(need.type.num_bytes, need.copied_bytes))
     atom_bytes = min(_WORD_BYTES, need.adjacency.group * need.type.dtype.num_bytes)
-    _add_copy(draft, need, source, (moved, spread), atom_bytes, occupancy)
-    draft.end(f"transposed {need.name}")
+    _add_copy(builder, need, source, (moved, spread), atom_bytes, occupancy)
+    builder.end(f"transposed {need.name}")
     supply = _make_supply(need, spread, need.received_bytes)
     return replace(supply, reads=(), is_in_place=True)
 
 
 def _add_copy(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     source: TileVector,
     received_and_result: tuple[TileVector, TileVector],
@@ -264,9 +269,9 @@ def _add_copy(
     """What tiles receive, put in order there."""
     received, result = received_and_result
     reads = (need.position,)
-    draft.add(Move(f"rearrange {need.name}", source, received, reads=reads))
-    draft.begin(f"message of {need.name}", received)
+    builder.add(Move(f"rearrange {need.name}", source, received, reads=reads))
+    builder.begin(f"message of {need.name}", received)
     cycles = copy_cycles(result.maximum, atom_bytes)
-    draft.multi(f"order {need.name}", "poplar::Regroup", occupancy, cycles)
-    draft.end(f"message of {need.name}")
-    draft.begin(f"rearranged {need.name}", result)
+    add_multi(builder, f"order {need.name}", "poplar::Regroup", occupancy, cycles)
+    builder.end(f"message of {need.name}")
+    builder.begin(f"rearranged {need.name}", result)

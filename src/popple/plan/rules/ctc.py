@@ -107,7 +107,7 @@ def _add_loop(
     with_gradient: bool,
 ) -> None:
     """One step in time on all tiles, as often as it takes to cross half of it."""
-    body = PlanBuilder(builder.request, builder.rule)
+    body = builder.part()
     columns = (2 if with_gradient else 1) * 2 * split.column_elements
     moved = split.rows * (columns + split.neighbour_elements) * PARTIAL_BYTES
     exchanged = _per_tile(builder, split, moved)

@@ -91,7 +91,7 @@ def plan_recurrent(request: PlanRequest) -> OpPlan:
     wish = layer.weights_wish()
     layer.add_sequence(builder, "input", request.inputs[0])
     layer.add_weights(builder, wish)
-    body = PlanBuilder(request, builder.rule)
+    body = builder.part()
     _add_forward(body, layer, wish, is_kept)
     builder.repeat("steps", layer.time, body)
     builder.note("steps", layer.time)
@@ -112,7 +112,7 @@ def plan_recurrent_grad(request: PlanRequest) -> OpPlan:
     turned, source = layer.turned_wish(), layer.weights_wish()
     kind = layer.weights_type
     builder.rearrange("turned weights", kind, source, turned, in_order=False)
-    back, update = (PlanBuilder(request, builder.rule) for _ in range(2))
+    back, update = builder.part(), builder.part()
     _add_backward(back, layer)
     gradients = layer.gate_gradients()
     is_at_once = kind.num_bytes <= gradients.total

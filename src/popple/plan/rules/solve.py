@@ -60,10 +60,10 @@ def plan_triangular_solve(request: PlanRequest) -> OpPlan:
     held_from = builder.position - 1
     num_solves, products = system.count_parts()
     for (size, width), count in sorted(products.items(), reverse=True):
-        body = PlanBuilder(request, builder.rule)
+        body = builder.part()
         _add_elimination(body, system, size, width)
         builder.repeat(f"products of {size}", count, body)
-    body = PlanBuilder(request, builder.rule)
+    body = builder.part()
     _add_substitution(body, system, is_function=num_solves > 1)
     builder.repeat("substitution", num_solves, body)
     builder.hold("triangle", target.bytes_by_tile, held_from)
@@ -128,7 +128,7 @@ def _add_mask(builder: PlanBuilder, layout: BlockLayout, is_upper: bool) -> None
         _add_constants(builder, "mask", zeros.bytes_by_tile)
         return
     rows = layout.tensor.shape[-1] - 1
-    body = PlanBuilder(builder.request, builder.rule)
+    body = builder.part()
     row = layout.part(ceil_div(rows, 2)).bytes_by_tile
     _add_constants(body, "mask", row)
     body.local_copy("mask/merge", row, layout.tensor.dtype, in_order=False)
