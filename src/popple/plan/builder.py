@@ -106,6 +106,7 @@ class PlanBuilder:
 
     def input_mapping(self, index: int) -> TileMapping:
         """Where an input lies; linear if nobody has laid it out."""
+        # Asked before a wish is granted, a rule plans as if the default were.
         given = self.request.inputs[index]
         return given or self.linear(self.request.signature.inputs[index])
 
@@ -145,6 +146,7 @@ class PlanBuilder:
         num_edges: int = 3,
     ) -> int:
         """Add a pass over all elements of `tensor` where they lie."""
+        # Work on integers is no floating-point operation.
         per_element = flops_per_element * tensor.dtype.is_float
         sizes = elements_by_tile(mapping, tensor)
         group = vertices(
@@ -161,6 +163,7 @@ class PlanBuilder:
         is_shared: bool = False,
     ) -> int:
         """Add an exchange phase; gives its index."""
+        # What arrives decides: a receiver needs an instruction for every message.
         messages = pieces(received, piece_bytes)
         return self.add(Move(name, sent, received, messages, is_shared))
 
@@ -193,11 +196,13 @@ class PlanBuilder:
         ordered = source.layout.is_ordered_as(result.layout)
         ordered = ordered if in_order is None else in_order
         received = result.bytes_by_tile
+        # Elements that do not stay neighbours arrive in messages of their own.
         piece = ORDERED_PIECE_BYTES if ordered else SHUFFLED_PIECE_BYTES
         first = self.position
         if source != result:
             self.move(f"{name}/exchange", source.bytes_by_tile, received, piece)
         self.local_copy(f"{name}/copy", received, tensor.dtype, ordered)
+        # The copy reads what has arrived, so both are in memory.
         if source != result:
             self.hold(f"{name}/message", received, first, category=Category.MESSAGE)
 
@@ -273,6 +278,7 @@ class PlanBuilder:
 
     def embed(self, name: str, plan: OpPlan) -> TileMapping:
         """Add the steps of another plan; gives where its first result lies."""
+        # Temporaries of the other plan count its steps from 0.
         first = self.position
         self.steps += [_embedded(name, step) for step in plan.steps]
         self._temporaries += [
@@ -292,6 +298,7 @@ class PlanBuilder:
         What lies in interleaved memory may have a name of its own.
         """
         at = self.position
+        # Memory regions have peaks of their own, which need not fall together.
         for is_interleaved, own in ((False, name), (True, interleaved or name)):
             held = [t for t in body.temporaries if t.is_interleaved is is_interleaved]
             if held:
@@ -327,6 +334,7 @@ class PlanBuilder:
 def _peak_bytes(temporaries: Sequence[Temporary], num_steps: int) -> TileVector:
     """Tile by tile the most that is live at one of the steps."""
     num_tiles = len(temporaries[0].bytes_by_tile)
+    # Step by step: what lives at different steps may share memory.
     live = [
         [t.bytes_by_tile for t in temporaries if t.first <= step <= t.last]
         for step in range(num_steps)

@@ -52,10 +52,12 @@ def linear_mapping(tensor: TensorType, chip: Chip, begin_tile: int = 0) -> TileM
     Shares differ by at most one grain as in Poplar, but the larger ones come first,
     which keeps the vector to a few runs. `begin_tile` rotates the mapping.
     """
+    # A word of the data path is never cut apart.
     grain = chip.data_path_bits // 8
     used = num_linear_tiles(tensor.num_bytes, grain, chip.num_tiles)
     bytes_by_tile = TileVector.spread(tensor.num_bytes, used, chip.num_tiles, grain)
     offset = begin_tile % chip.num_tiles
+    # With all tiles in use there is no first one to tell apart.
     if used == chip.num_tiles or not offset:
         return TileMapping(bytes_by_tile, LINEAR)
     return TileMapping(bytes_by_tile.rotated(offset), Layout(Flat(offset)))
@@ -91,6 +93,7 @@ def is_colocated(
     mapping: TileMapping, tensor: TensorType, other: TileMapping, other_type: TensorType
 ) -> bool:
     """Whether equal elements lie on equal tiles, whatever their size in bytes."""
+    # Bytes may agree by chance; the order of elements never does.
     if mapping.layout != other.layout:
         return False
     if tensor.dtype.num_bytes == other_type.dtype.num_bytes:
@@ -105,6 +108,7 @@ def mapping_like(mapping: TileMapping, result: TensorType) -> TileMapping:
     if before == total:
         return mapping
     vector = rescaled(mapping.bytes_by_tile, total, size)
+    # The whole of which the value is like a part grows with it.
     base = mapping.base_bytes
     if base is not None and before:
         base = rescaled(base, base.total * total // (before * size) * size, size)
@@ -118,6 +122,7 @@ def rescaled(vector: TileVector, total: int, grain: int) -> TileVector:
     of runs grows by at most one. `grain` divides `total`.
     """
     whole = vector.total
+    # Nothing to be in proportion to: one tile takes it all.
     if whole == 0:
         return TileVector.spread(total, 1, len(vector))
     scaled = [(c, v * total // (whole * grain) * grain) for c, v in vector.runs]
@@ -143,6 +148,7 @@ def source_mapping(signature: Signature, view: TileMapping) -> TileMapping | Non
     found = find_view(signature)
     if found is None:
         return view
+    # Of a part one does not know how the rest should lie.
     if signature.kind != "permute" or not isinstance(found, View):
         return None
     return _viewed(view, inverse(found), signature.inputs[0].dtype.num_bytes)
@@ -155,6 +161,7 @@ def find_view(signature: Signature) -> Step | None:
         # A plain transpose has no order: it reverses the dimensions.
         reverse = tuple(reversed(range(len(before))))
         return permuted(before, signature.ints("order") or reverse)
+    # A reshape keeps flat indices, and a slice of everything is everything.
     if signature.kind == "reshape" or before == after:
         return None
     if signature.kind == "broadcast" and _is_repeated(before, after):
@@ -213,6 +220,7 @@ def _bytes_in_view(layout: Layout, base: TileVector, element_bytes: int) -> Tile
     every tile has its share. What views repeat lies in memory once.
     """
     count = layout.num_distinct
+    # Permutations and repetitions of the whole have all its bytes.
     if count is None or count * element_bytes == base.total:
         return base
     window = layout.find_window(base.total // element_bytes)
@@ -241,6 +249,7 @@ def _overlap(count: int, value: int, begin: int, end: int) -> list[Run]:
     if value == 0 or begin >= end:
         return [(count, 0)]
     first, last = begin // value, (end - 1) // value
+    # The stretch begins and ends on one tile.
     if first == last:
         return [(first, 0), (1, end - begin), (count - first - 1, 0)]
     head, tail = (first + 1) * value - begin, end - last * value

@@ -110,6 +110,7 @@ class Loop:
     steps: tuple[PlanStep, ...]
 
 
+# What a rule may use; `lowering` turns each into a step of the program.
 PlanStep: TypeAlias = Compute | Move | HostCopy | LinkCopy | Loop
 
 

@@ -47,11 +47,11 @@ class Planner:
 
     @property
     def generic_ops(self) -> Mapping[str, int]:
-        """How often each framework op was priced by the generic rule."""
+        """How often each framework op was planned by the generic rule."""
         return dict(self._generic_ops)
 
     def count_generic(self, signature: Signature) -> None:
-        """Note one use of an op that only the generic rule can price."""
+        """Note one use of an op that only the generic rule can plan."""
         self._generic_ops[str(signature.attr("framework_op", signature.kind))] += 1
 
     def request(self, signature: Signature, inputs: Inputs) -> PlanRequest:
@@ -61,6 +61,8 @@ class Planner:
 
     def plan(self, signature: Signature, inputs: Inputs) -> OpPlan:
         """The plan of an op whose inputs lie as given."""
+        # Options and target are the same for all ops of a planner, and what an op asks
+        # for itself is in its signature.
         key = (signature, inputs)
         if (known := self._plans.get(key)) is not None:
             self.num_hits += 1

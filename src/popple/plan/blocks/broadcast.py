@@ -85,6 +85,7 @@ def add_statistics_pass(
 
     `needs` are the bytes of statistics just received, if they had to move.
     """
+    # Statistics along the innermost dimension are a vector beside each row.
     if kept[-1:] == (True,):
         add_binary(builder, kind, tensor, mapping, _VECTOR_INNER)
     else:
@@ -117,6 +118,7 @@ def _in_place(
     name: str, kind: str, dtype: DType, code_bytes: int, state_bytes: int
 ) -> Codelet:
     """The codelet that writes to where it reads: another one, with less state."""
+    # It has no pointer to a result.
     state_bytes -= IN_PLACE_STATE_BYTES
     return multi_codelet(
         f"popops::{name}InPlace<{kind}", dtype, code_bytes, state_bytes

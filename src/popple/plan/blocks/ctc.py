@@ -126,6 +126,7 @@ def find_split(problem: CtcProblem, chip: Chip, memory_proportion: float) -> Ctc
     """The best split; the bound of memory is doubled until there is one."""
     candidates = list(_candidates(problem, chip.num_tiles))
     limit = memory_proportion * chip.tile_memory_bytes
+    # A problem that does not fit is still planned, for the report to say so.
     while min(c.temporary_bytes() for c in candidates) > limit:
         limit *= 2
     fitting = (c for c in candidates if c.temporary_bytes() <= limit)
@@ -142,6 +143,7 @@ def _candidates(problem: CtcProblem, num_tiles: int) -> Iterator[CtcSplit]:
     for batch in _partitions(problem.batch):
         for time in _partitions(problem.time):
             for labels in _partitions(problem.num_labels):
+                # Partitions of labels come in increasing order.
                 if batch * time * labels > num_tiles:
                     break
                 for is_apart in (False, True):

@@ -5,7 +5,7 @@ indices. Cut rows leave a candidate of every range, of which a second stage take
 right one; shares of the indices need copies of the table to read from, and make partial
 tables to write to, which are added up. As PopLibs popops/DynamicSlice.cpp (release 2.0)
 plans it, the split serves reads and writes of a table alike and is the one that takes
-the least memory, what is always live ten times as dear as what is not. In: a Lookup and
+the least memory, what is always live counted ten times. In: a Lookup and
 a Chip. Out: splits with their cost.
 """
 
@@ -25,8 +25,8 @@ from popple.units import ceil_div
 INDEX_BYTES = 4
 MIN_INDICES_PER_TILE = 32
 """Indices lie on as few tiles as hold so many each."""
-ALWAYS_LIVE_PRICE = 10
-"""What an always-live byte costs if a temporary one costs 1."""
+ALWAYS_LIVE_WEIGHT = 10
+"""What an always-live byte counts if a temporary one counts 1."""
 NUM_RANKED = 4
 
 
@@ -86,6 +86,7 @@ def share_of(lookup: Lookup, split: Split) -> Share:
     """The largest share."""
     indices = ceil_div(lookup.num_rows, split.shares)
     rows = ceil_div(lookup.table_rows, split.rows)
+    # Columns are dealt in words, each of which one tile writes as a whole.
     grains = ceil_div(ceil_div(lookup.columns, lookup.grain), split.columns)
     columns = min(lookup.columns, grains * lookup.grain)
     owned = ceil_div(rows * grains, split.shares) * lookup.grain
@@ -103,8 +104,9 @@ def choose_splits(
     columns, rows, shares = _list_splits(lookup, chip.num_tiles)
     memory = _Memory(lookup, chip, columns, rows, shares)
     temporary = np.maximum(memory.read_bytes(), memory.write_bytes())
-    cost = ALWAYS_LIVE_PRICE * memory.always_live_bytes() + temporary
+    cost = ALWAYS_LIVE_WEIGHT * memory.always_live_bytes() + temporary
     too_much = temporary > memory_proportion * chip.tile_memory_bytes
+    # What does not fit comes last but stays: some plan is always given.
     order = np.lexsort((cost, too_much))[:NUM_RANKED]
     return tuple(
         (int(cost[i]), Split(int(rows[i]), int(columns[i]), int(shares[i])))

@@ -64,6 +64,7 @@ def choose_result_mapping(
         if operand.mapping is None or not operand.is_full(result):
             continue
         sizes = elements_by_tile(operand.mapping, operand.type)
+        # The fullest tile sets the time of the pass; more tiles break a tie.
         rank = (sizes.maximum, -sizes.num_nonzero)
         if best is None or rank < best_rank:
             best, best_rank = mapping_like(operand.mapping, result), rank
@@ -94,6 +95,7 @@ def bring_operands(
         wishes.append(mapping_like(target, operand.type) if is_unplaced else None)
         if is_unplaced:
             continue
+        # All operands that have to move share one exchange phase.
         if move := _find_move(builder, operand, target, result):
             moves.append(move)
             run_bytes = _run_bytes(operand, target, result)
@@ -135,6 +137,7 @@ def _find_move(
             return None
         received = mapping_like(target, operand.type).bytes_by_tile
         return source.bytes_by_tile, received
+    # More dimensions than the result: it is no broadcast, all of it is sent.
     if len(operand.type.shape) > len(result.shape):
         return source.bytes_by_tile, mapping_like(target, operand.type).bytes_by_tile
     needs = multicast_needs(operand.type, target, result)

@@ -135,6 +135,8 @@ def find_pool_split(problem: PoolProblem, chip: Chip) -> PoolSplit:
     if best.channel_group >= wanted or problem.channels < wanted:
         return best
     wide = _cheapest(problem, wanted, [wanted], chip)
+    # Groups that suit spare the ops around the pooling a rearrangement, which the
+    # search does not see.
     return wide if wide.cost < best.cost * 4 // 3 else best
 
 
@@ -205,6 +207,7 @@ def _planned_cost(
     if problem.is_grad:
         spread = replace(problem, source=problem.field)
     needed = _needed_bytes(spread, grid, channel_group)
+    # Channels that change groups are copied once more after they arrived.
     moves = 1 if channel_group == problem.group else 2
     moved = moves * (needed // chip.exchange_bytes_per_cycle)
     return moved + _planned_cycles(problem, grid, channel_group, chip.num_workers)

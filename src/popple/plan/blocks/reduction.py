@@ -127,7 +127,9 @@ def add_reduction(
     """Add the steps of a reduction; gives where its result lies."""
     spans = elements_by_tile(source, reduction.source)
     partials = spans.map(reduction.outputs_of)
+    # Tiles without two elements of one output have nothing to reduce yet.
     has_rows = partials.total < spans.total
+    # No output has partials on two tiles: it is done where it is.
     is_local = partials.total <= reduction.num_outputs
     if has_rows or is_local:
         made = result.dtype if is_local else reduction.partial_type
@@ -224,6 +226,7 @@ def _combine(
 ) -> TileMapping:
     """Bring partials together in as many stages as it takes."""
     words = num_lanes(reduction.partial_type)
+    # One tile of the result for each few words: work is spread, not memory.
     target = spread_mapping(result, builder.chip, words, RESULT_WORDS_PER_TILE * words)
     depth = ceil_div(partials.by_tile.total, max(1, reduction.num_outputs))
     stages = [*_stages(reduction, partials.by_tile, depth)]
@@ -246,6 +249,7 @@ def _add_stage(
     size = partials.dtype.num_bytes * results
     held = partials.by_tile.scaled(size)
     received = stage.outputs_by_tile.scaled(stage.rows * size)
+    # Only outputs that lie together on both sides travel in one message.
     piece = min(stage.width, partials.width) * size
     moved = builder.move(f"{name}/exchange", held, received, piece)
     _add_phases(builder, name, work)
@@ -294,6 +298,7 @@ def stage_share(
     Columns are cut first, down to the grain or, where many lie together, so that the
     stages reduce equally; then rows, as long as a share keeps enough partials.
     """
+    # Two stages that each reduce by the root are the shortest way.
     wide = width // grain // math.isqrt(depth) * grain
     spread = ceil_div(ceil_div(outputs, grain), num_tiles) * grain
     columns = max(1, min(width, max(grain, wide, spread)))

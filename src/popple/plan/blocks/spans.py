@@ -21,6 +21,7 @@ def num_distinct(shape: Dims, kept: tuple[bool, ...], span: int) -> int:
         return 0
     found, size = 1, 1
     for dim, is_kept in zip(reversed(shape), reversed(kept), strict=True):
+        # The stretch lies within one index of all dimensions further out.
         if span <= size:
             break
         if is_kept:

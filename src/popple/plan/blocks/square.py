@@ -53,6 +53,7 @@ class BlockLayout:
         vector = TileVector.spread(
             self.tensor.num_bytes, used, self.chip.num_tiles, grain
         )
+        # One block for all, or blocks of one element, are flat order.
         is_whole = self.block in (1, self.tensor.shape[-1])
         layout = LINEAR if is_whole else Layout(Named("blocks", (self.block,)))
         return TileMapping(vector, layout)
@@ -92,6 +93,7 @@ def add_block_work(builder: PlanBuilder, layout: BlockLayout, work: BlockWork) -
     group = VertexGroup(work.codelet, owners, cycles, flops, num_edges=3)
     builder.compute(work.name, group)
     results = owners.scaled(work.given * size)
+    # A block that fills its tile is worked on in place.
     if given.bytes_by_tile != results:
         builder.move(f"{work.name}/scatter", results, given.bytes_by_tile)
         builder.hold(f"{work.name}/block", whole + results, first)

@@ -109,6 +109,7 @@ def tile_phases(
     """The compute phases that reduce a stretch on its tile."""
     if stretch.columns == 1 and stretch.groups == 1:
         return _scalar_phases(stretch, arithmetic, num_workers)
+    # Outputs side by side: whole rows are added, a vector at a time.
     if stretch.inner == 1:
         return _column_phases(stretch, arithmetic, num_workers)
     if stretch.rows == 1:
@@ -194,6 +195,7 @@ def _row_cuts(
 ) -> int:
     """Cuts of the rows: as many as shorten PopLibs' estimate of the longest vertex."""
     alone = ceil_div(size, _elements_by_cycle(columns, arithmetic))
+    # A cut of one row reduces nothing.
     most = min(rows // 2, (VERTEX_CYCLES + alone) // MIN_CYCLES_PER_CUT)
     cuts, longest = 1, VERTEX_CYCLES + alone
     while cuts < num_workers and cuts + 1 < most:

@@ -130,6 +130,7 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     serial, chip = setting.serial, setting.chip
     received_inputs, received_weights = received_elements(candidates, setting)
     to_cycles = setting.element_bytes / chip.exchange_bytes_per_cycle
+    # Tiles that differ only in output channels need the same inputs.
     inputs = received_inputs * to_cycles / input_bus_width(candidates.out_split, chip)
     weights = received_weights * to_cycles
     phases = setting.phase_cycles * ((received_inputs > 0) + (received_weights > 0))
@@ -142,6 +143,7 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     partials = partials_bytes(candidates, setting)
     received = (received_inputs, received_weights)
     held = sum(held_bytes(candidates, received, setting))
+    # Either operands and partials are live, or partials and those that arrive.
     during = np.maximum(held + partials, partials + reduce_bytes)
     if serial.in_parts > 1:
         during = during + sums * setting.partial_bytes
@@ -195,6 +197,7 @@ def reduction_stages(num_summed: Ints) -> list[Ints]:
     left = num_summed
     depths: list[Ints] = []
     for done in range(3):
+        # Stages of equal depth are the shortest; 1e-9 keeps exact roots whole.
         root = left ** (1 / np.maximum(stages - done, 1))
         depth = np.where(stages > done, np.ceil(root - 1e-9), 1).astype(np.int64)
         depths.append(depth)

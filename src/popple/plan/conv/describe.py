@@ -64,6 +64,8 @@ def describe_choice(choice: Choice, num_macs: int) -> tuple[tuple[str, str], ...
     """Key and text of everything a report shows about the plan."""
     best = choice.best
     wished = choice.wished_cycles
+    # Only told if it says something: what more memory would give, and copies around the
+    # product that the planner counted on.
     slower = (("with_all_memory", f"{wished} cycles"),) if wished < best.cycles else ()
     copies = best.cost.copies
     around = (("expected_copies", f"{copies} cycles"),) if copies else ()

@@ -6,21 +6,13 @@ operands brought to the tiles, partials, sums in stages, casts; serial parts as 
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from popple.graph import TensorType
 from popple.plan.builder import PlanBuilder
 from popple.plan.conv.cost import is_bus_shared
 from popple.plan.conv.describe import describe_choice, describe_runners_up
-from popple.plan.conv.joint import (
-    are_weights_home,
-    gradient_mapping,
-    is_joint,
-    joint_tiles,
-    turn_weights,
-)
-from popple.plan.conv.occupancy import Occupancy, find_occupancy
+from popple.plan.conv.joint import are_weights_home, turn_weights
+from popple.plan.conv.occupancy import find_occupancy
 from popple.plan.conv.phases import add_multi
 from popple.plan.conv.problem import ConvProblem, Purpose
 from popple.plan.conv.search import Choice, Solution, find_choice
@@ -31,45 +23,11 @@ from popple.plan.conv.vertices import (
     reduce_cycles,
     slice_cycles,
 )
-from popple.plan.layout import (
-    Adjacency,
-    ConvTiles,
-    Grouped,
-    Layout,
-    Tiles,
-    adjacency_of_axis,
-)
-from popple.plan.opplan import Move, OpPlan, PlanRequest, TileMapping
+from popple.plan.conv.wishes import Operand, Roles, Wishes, roles_in_form
+from popple.plan.opplan import Move, OpPlan, PlanRequest
 from popple.program import VertexGroup
 from popple.target import Chip
 from popple.units import ceil_div
-
-# Position of the weights among the inputs of a linear layer's products.
-_WEIGHTS_OF_PRODUCT = 1
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An input of the op: its position, type and the dimension summed over."""
-
-    index: int
-    type: TensorType
-    axis: int
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which input is the field, which the kernel, and how the result is blocked.
-
-    `out_axis` of the result are the output channels, `rows_axis` what takes their
-    place when operands are swapped.
-    """
-
-    field: Operand
-    weights: Operand
-    result: TensorType
-    out_axis: int
-    rows_axis: int
 
 
 def plan_conv(
@@ -96,8 +54,8 @@ def plan_choice(
     for key, text in describe_choice(choice, problem.num_macs):
         builder.note(key, text)
     return builder.finish(
-        [emitter.output_mapping()],
-        emitter.wishes(),
+        [emitter.wishes.output_mapping()],
+        emitter.wishes.input_mappings(),
         flops=2 * problem.num_macs,
         runners_up=describe_runners_up(choice),
         is_memory_bound=choice.is_memory_bound,
@@ -128,14 +86,13 @@ class _Emitter:
     ) -> None:
         self.request = request
         self.problem = problem
-        self.roles = _as_searched(roles, solution)
+        self.roles = roles_in_form(roles, solution)
         self.solution = solution
         self.setting = solution.setting
         self.chip = request.target.chip
-        self.first_tile = _own_tiles(request)[0]
-        self.occupancy: Occupancy = find_occupancy(
-            solution, self.chip.num_tiles, self.first_tile
-        )
+        first_tile, _ = _own_tiles(request)
+        self.occupancy = find_occupancy(solution, self.chip.num_tiles, first_tile)
+        self.wishes = Wishes(problem, self.roles, solution, self.occupancy)
 
     def emit(self, builder: PlanBuilder) -> None:
         """Add all steps of the plan."""
@@ -147,77 +104,6 @@ class _Emitter:
             self._finish(builder)
         else:
             self._emit_loop(builder, inputs, weights)
-
-    def output_mapping(self) -> TileMapping:
-        """Where the result lies: over the tiles that summed it up."""
-        result, method = self.roles.result, self.setting.method
-        axis, group = self.roles.out_axis, method.out_group
-        group = min(group, result.shape[axis])
-        vector = self.occupancy.spread(result.num_bytes, group * result.dtype.num_bytes)
-        if is_joint(self.solution, Purpose.LINEAR_WEIGHT_GRAD):
-            return gradient_mapping(self.solution, self.occupancy, result, axis)
-        order = Grouped(result.shape, axis, group, self._tiles("out"))
-        return TileMapping(vector, Layout(order))
-
-    def wishes(self) -> tuple[TileMapping | None, ...]:
-        """The mapping wanted for each input of the op, in their order."""
-        wanted = {
-            operand.index: self._wish(operand, tiles)
-            for operand, tiles in (
-                (self.roles.field, self._field_tiles()),
-                (self.roles.weights, self._tiles("weights")),
-            )
-        }
-        return tuple(wanted[index] for index in sorted(wanted))
-
-    def _field_tiles(self) -> Tiles:
-        if is_joint(self.solution, Purpose.LINEAR):
-            return joint_tiles(self.solution)
-        return self._tiles("in")
-
-    def _wish(self, operand: Operand, tiles: Tiles) -> TileMapping:
-        """Spread over the tiles that use it, the summed dimension innermost."""
-        group = math.gcd(self._in_group(operand), self._num_summed(operand))
-        shape, size = operand.type.shape, operand.type.dtype.num_bytes
-        vector = self.occupancy.spread(operand.type.num_bytes, group * size)
-        order = Grouped(shape, operand.axis, group, tiles)
-        return TileMapping(vector, Layout(order))
-
-    def _tiles(self, role: str) -> ConvTiles:
-        return _conv_tiles(self.solution, role, self.first_tile)
-
-    def _in_group(self, operand: Operand) -> int:
-        """Neighbours that the vertices want, zeros that fill a group up included."""
-        group = self.setting.method.in_group
-        return (
-            group if self._keeps_channels() else min(group, self._num_summed(operand))
-        )
-
-    def _num_summed(self, operand: Operand) -> int:
-        """Elements of the operand that one sum runs over, side by side."""
-        if self._keeps_channels():
-            return self.problem.in_channels
-        return operand.type.shape[operand.axis]
-
-    def _keeps_channels(self) -> bool:
-        """Whether input channels of the form are those of the op, and no more."""
-        return self.setting.form.problem.in_channels == self.problem.in_channels
-
-    def _adjacency(self, operand: Operand) -> Adjacency:
-        group = self._in_group(operand)
-        return adjacency_of_axis(operand.type.shape, operand.axis, group)
-
-    def _turned_group(self, operand: Operand) -> int:
-        """Weights are turned for the backward pass before they are padded.
-
-        Not so if that leaves single elements: then they are padded first.
-        """
-        group = self._in_group(operand)
-        is_backward = self.problem.purpose is Purpose.LINEAR_INPUT_GRAD
-        if not is_backward or operand.index != _WEIGHTS_OF_PRODUCT:
-            return group
-        common = math.gcd(group, self._num_summed(operand))
-        return common if common > 1 else group
 
     def _supply(self, builder: PlanBuilder, operand: Operand, name: str) -> Supply:
         """Where the operand comes from, after any rearrangement it needs."""
@@ -232,8 +118,8 @@ class _Emitter:
             name=name,
             position=operand.index,
             type=operand.type,
-            adjacency=self._adjacency(operand),
-            turned_group=self._turned_group(operand),
+            adjacency=self.wishes.adjacency_of(operand),
+            turned_group=self.wishes.turned_group(operand),
             copied_bytes=size * copied,
             held_bytes=size * held,
             received_bytes=size * received,
@@ -241,8 +127,8 @@ class _Emitter:
             is_shared=is_field and self._is_shared(),
         )
         given = self.request.inputs[operand.index]
-        tiles = self._field_tiles() if is_field else self._tiles("weights")
-        wish = self._wish(operand, tiles)
+        wish = self.wishes.mapping_of(operand)
+        # A joint plan computes with operands exchanged: the weights are its field.
         if is_field and are_weights_home(self.solution, given):
             need = replace(need, received_bytes=0)
             if self.problem.purpose is Purpose.LINEAR_INPUT_GRAD:
@@ -270,6 +156,7 @@ class _Emitter:
                 supply.reads,
             )
         )
+        # Vertices read the rearranged operand where it is, and beside it what came.
         if supply.is_in_place:
             builder.begin(supply.name, received)
             return supply.name, supply.rearranged, supply.sliced
@@ -285,6 +172,7 @@ class _Emitter:
     ) -> None:
         """Partials, then their sums in stages."""
         setting, cost = self.setting, self.solution.cost
+        # The cost is that of all turns of a serial loop, the phase that of one.
         cycles = cost.compute // setting.serial.count
         flops = 2 * self.problem.num_macs // setting.serial.count
         group = VertexGroup(
@@ -295,11 +183,14 @@ class _Emitter:
             num_edges=3,
         )
         builder.compute("partials", group, reads=reads)
+        # Without sums or casts the vertices write the output itself.
         if self._has_partials():
             vector = self.occupancy.vector(cost.partials_bytes)
             builder.begin("partials", vector, setting.method.is_interleaved)
         for name in held:
             builder.end(name)
+            # The units load operands and store partials in one cycle, which memory
+            # elements allow only if those are different ones.
             if setting.method.is_interleaved:
                 builder.mark_operand(name)
         self._reduce(builder, self.solution.split.partials)
@@ -320,6 +211,8 @@ class _Emitter:
         previous = "partials"
         for number, depth in enumerate(stages, start=1):
             outputs = ceil_div(partials, depth)
+            # Each of `depth` tiles adds up its share of the outputs and has its own
+            # partials of them already.
             moved = self.occupancy.vector(outputs * (depth - 1) * size)
             messages = self.occupancy.vector(depth - 1)
             name = f"exchange partials {number}"
@@ -335,6 +228,8 @@ class _Emitter:
             builder.end(previous)
             builder.end(f"received partials {number}")
             previous = f"sums {number}"
+            # The last stage writes the output, unless turns of a loop are yet to be
+            # added.
             if number < len(stages) or self.setting.serial.in_parts > 1:
                 builder.begin(previous, self.occupancy.vector(outputs * size))
             partials = outputs
@@ -364,6 +259,7 @@ class _Emitter:
     def _emit_loop(self, builder: PlanBuilder, inputs: Supply, weights: Supply) -> None:
         serial = self.setting.serial
         body = builder.part()
+        # Weights differ in every turn; inputs only if input channels are cut.
         self._slice(body, weights)
         held = self._bring(body, weights)
         if serial.in_parts > 1:
@@ -372,6 +268,7 @@ class _Emitter:
         self._multiply(body, held, (*_in_place(inputs), *_in_place(weights)))
         self._store(body)
         if serial.in_parts > 1:
+            # Sums over input channels outlive a turn, so they are memory of the loop.
             vector = self.occupancy.vector(
                 self._num_sums() * self.setting.partial_bytes
             )
@@ -407,36 +304,6 @@ class _Emitter:
         add_multi(
             body, "update", "popops::DynamicUpdateSlice1D", self.occupancy, cycles
         )
-
-
-def _conv_tiles(solution: Solution, role: str, first_tile: int) -> ConvTiles:
-    """The split of an operand or the result, as its layout remembers it."""
-    split, serial = solution.split, solution.setting.serial
-    return ConvTiles(
-        role,
-        groups=split.groups_split,
-        field=split.field.shares,
-        kernel=split.kernel.count,
-        ins=split.in_split,
-        outs=split.out_split,
-        out_parts=serial.out_parts,
-        in_parts=serial.in_parts,
-        is_swapped=solution.setting.form.is_swapped,
-        first_tile=first_tile,
-    )
-
-
-def _as_searched(roles: Roles, solution: Solution) -> Roles:
-    """The roles as the form has them: swapped operands block the result by rows."""
-    if not solution.setting.form.is_swapped:
-        return roles
-    return replace(
-        roles,
-        field=roles.weights,
-        weights=roles.field,
-        out_axis=roles.rows_axis,
-        rows_axis=roles.out_axis,
-    )
 
 
 def _in_place(supply: Supply) -> tuple[int, ...]:

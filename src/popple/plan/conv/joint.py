@@ -91,6 +91,7 @@ def _turning_cycles(need: Need, solution: Solution) -> int:
     """Blocks of a group by a group, element by element if those fill no words."""
     setting = solution.setting
     group, size = setting.method.in_group, setting.element_bytes
+    # The transposing vertex works in 64-bit words.
     if group * size % _WORD_BYTES:
         return copy_cycles(need.held_bytes, size)
     blocks = ceil_div(solution.split.inputs, group * group)

@@ -60,6 +60,8 @@ def find_occupancy(
     num_used = solution.split.num_used
     num_full = min(num_used, math.prod(size // share for size, share in axes))
     fullest = math.prod(share for _, share in axes)
+    # What full tiles leave is shared evenly by the rest: a mean, as the exact shares
+    # would need a run for each of them.
     left = math.prod(size for size, _ in axes) - num_full * fullest
     num_rest = num_used - num_full
     rest = left / (num_rest * fullest) if num_rest else 1.0

@@ -20,6 +20,7 @@ def add_multi(
     reads: tuple[int, ...] = (),
 ) -> None:
     """Add a phase of one multi-worker vertex on every tile used."""
+    # One vertex for all workers of a tile, as PopLibs has them around products.
     kind = Codelet(codelet, Thread.MULTI, PARTIALS_CODE_BYTES, _STATE_BYTES, _SOURCE)
     group = VertexGroup(kind, occupancy.ones, occupancy.vector(cycles))
     builder.compute(name, group, reads=reads)

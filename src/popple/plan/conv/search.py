@@ -107,6 +107,7 @@ def find_choice(
     them least: it runs beside the reference, phase by phase.
     """
     limit_bytes = memory_proportion * chip.tile_memory_bytes
+    # Serial parts cost time: they are only looked at if memory decides.
     evaluations = _evaluate_parallel(problem, chip, limit_bytes)
     wished = min(e.least_cycles(math.inf) for e in evaluations)
     fitting = min(e.least_cycles(limit_bytes) for e in evaluations)
@@ -129,6 +130,7 @@ def _evaluate_parallel(
     evaluations: list[_Evaluation] = []
     fitting = math.inf
     for least_cycles, _, form, method in pool:
+        # Sorted by this bound: no later method can beat what was found.
         if least_cycles > fitting and evaluations:
             break
         evaluation = _evaluate(Setting(form, method, chip, Serial()))
@@ -175,6 +177,8 @@ def _serial_series(
         evaluation = _evaluate(replace(setting, serial=serial))
         yield evaluation
         cycles = evaluation.least_cycles(limit_bytes)
+        # More parts cost more slices; once that outweighs the memory, it only gets
+        # worse.
         if previous < math.inf and cycles >= previous:
             return
         previous = cycles
@@ -199,6 +203,7 @@ def _relax(evaluations: list[_Evaluation], limit_bytes: float, chip: Chip) -> fl
         return least
     while limit_bytes < least:
         limit_bytes *= 2
+        # Such a plan cannot run; the fastest is reported, and that it does not fit.
         if limit_bytes > 2 * chip.tile_memory_bytes:
             return math.inf
     return limit_bytes

@@ -176,6 +176,7 @@ def distinct_splits(size: int, limit: int) -> Ints:
     There are about two square roots of `size` of them: few parts, or parts of few.
     """
     few = np.arange(1, math.isqrt(size) + 2, dtype=np.int64)
+    # A largest share is either small itself or the quotient by a small number.
     parts = np.unique(ceil_of(size, np.concatenate((few, ceil_of(size, few)))))
     return parts[parts <= limit]
 
@@ -191,6 +192,7 @@ def thin(values: Ints, max_count: int) -> Ints:
 def make_grid(dims: Sequence[int], limit: int, max_options: int) -> Grid:
     """Splits of all dimensions that use at most `limit` tiles together."""
     splits = [distinct_splits(dim, limit) for dim in dims]
+    # Options multiply: each dimension is thinned to its root of what there may be.
     several = sum(len(s) > 1 for s in splits)
     if several > 1:
         each = max(2, int(max_options ** (1 / several)))
@@ -208,9 +210,11 @@ def best_by_tiles(grid: Grid, problem: ConvProblem) -> Grid:
     Best is least work and least input with its halo, each as a part of the whole.
     """
     batch, *field = grid.shares
+    # A row costs a worker about as much as 7 more elements of it.
     work = product_of([batch, *field[:-1]]) * (7 + field[-1])
     halo = batch * _input_positions(problem, field, problem.kernel)
     score = work / work.max() + halo / halo.max()
+    # By tiles, then by score: those that improve on all before them are left.
     order = np.lexsort((score, grid.counts))
     sorted_score = score[order]
     before = np.minimum.accumulate(np.concatenate(([math.inf], sorted_score[:-1])))
@@ -247,6 +251,7 @@ def find_candidates(
         ]
     )
     mesh = [m.ravel() for m in np.meshgrid(*axes, indexing="ij")]
+    # The kernel is one axis: the number of an option of its grid.
     used = mesh[0] * kernel.counts[mesh[1]] * mesh[2] * mesh[3]
     fits = used <= num_tiles
     groups, window, ins, outs = (m[fits] for m in mesh)
@@ -264,6 +269,7 @@ def find_candidates(
 def _thin_axes(axes: list[Ints]) -> list[Ints]:
     """The axes, the longest thinned until their product is small enough."""
     while math.prod(map(len, axes)) > _MAX_CANDIDATES:
+        # Short axes have few options that matter; the longest can spare some.
         longest = max(range(len(axes)), key=lambda i: len(axes[i]))
         axes[longest] = thin(axes[longest], max(2, len(axes[longest]) * 3 // 4))
     return axes
@@ -287,6 +293,7 @@ def make_candidates(
     """Candidates with these parts of groups, inputs and outputs, and their shares."""
     groups, ins, outs = shares
     batch, *dims = field.shares
+    # What a tile has counts padded groups: vertices read and write whole ones.
     conv_groups = groups * method.conv_group
     in_channels = ins * method.in_group
     out_channels = outs * method.out_group

@@ -100,14 +100,19 @@ def supply_operand(
     """Rearrange the operand as far as it pays before the exchange."""
     if need.copied_bytes:
         return _transformed(builder, need, given, wish, occupancy, chip)
+    # A value nobody has laid out will lie as wished.
     given = given or wish
     atom = given.layout.copy_atom(need.adjacency)
+    # Only the layouts are compared: with equal ones, every element is where the plan
+    # has it but for what it shares with other tiles.
     if given.layout == wish.layout:
         supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
         return _padded(builder, need, supply, atom, occupancy)
     if atom == 0:
         # In order, but on other tiles: the exchange brings all of it.
         return _make_supply(need, given.bytes_by_tile, need.held_bytes)
+    # As in PopLibs, blocks are transposed wherever groups fill words; only other
+    # operands are copied element by element.
     if blocks := _find_blocks(need, given, chip):
         return _regrouped(builder, need, given, wish, blocks, occupancy)
     atom_bytes = min(_WORD_BYTES, atom * need.type.dtype.num_bytes)
@@ -129,6 +134,7 @@ def _padded(
     if atom == 0:
         return supply
     atom_bytes = min(_WORD_BYTES, atom * need.type.dtype.num_bytes)
+    # How often the operand is on the chip once it is broadcast.
     num_readers = need.held_bytes * occupancy.num_used // need.type.num_bytes
     if num_readers <= MOST_READERS_OF_VIEW:
         held = need.held_bytes
@@ -148,6 +154,7 @@ def _make_supply(
     copied_after_bytes: int = 0,
     atom_bytes: int = _WORD_BYTES,
 ) -> Supply:
+    # A tile sends what it has of this turn; multicasts are counted at the receiver.
     sent = source.map(lambda num_bytes: ceil_div(num_bytes, need.num_parts))
     return Supply(
         need.name,
@@ -165,9 +172,11 @@ def _make_supply(
 def _pays_before(need: Need, atom_bytes: int, occupancy: Occupancy, chip: Chip) -> bool:
     """Whether one copy of each element, before the broadcast, is the cheaper way."""
     each = ceil_div(need.type.num_bytes, occupancy.num_used)
+    # Before: a share of each tile is copied and exchanged once more.
     before = copy_cycles(each, atom_bytes)
     before += ceil_div(each, chip.exchange_bytes_per_cycle)
     before += chip.exchange_latency_cycles + chip.mean_sync_delay_cycles
+    # After: all that a tile received is copied, in every turn.
     after = copy_cycles(need.held_bytes, atom_bytes) * need.num_parts
     return before < after
 

@@ -171,12 +171,14 @@ class Layout:
         return hash((self.order, self.views))
 
     def __hash__(self) -> int:
+        # Nested orders make a hash as deep as the chain of layouts behind it.
         # Plans are looked up by the layouts of their operands: hashed very often.
         return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
+        # Most comparisons are of different layouts, and end here.
         if not isinstance(other, Layout) or self._hash != other._hash:
             return False
         return self.order == other.order and self.views == other.views
@@ -196,6 +198,8 @@ class Layout:
         return self._from_first_tile() == other._from_first_tile()
 
     def _from_first_tile(self) -> Layout:
+        # Where groups of a split begin is part of the split: only flat order goes on
+        # from any tile.
         order = self.order
         if isinstance(order, Flat):
             return replace(self, order=Flat()) if order.first_tile else self
@@ -214,6 +218,7 @@ class Layout:
         """Elements that are adjacent in memory, views followed."""
         adjacency = self.order.adjacency
         for view in self.views:
+            # Nothing is known of the others, and most of them keep rows together.
             if isinstance(view, View):
                 adjacency = _seen_through(view, adjacency)
         return adjacency
@@ -229,6 +234,9 @@ class Layout:
             return None
         if first.offset is None or first.source_size != num_elements:
             return None
+        # Inner digits are not looked at: tiles hold several rows, and which of them
+        # have less of a row than others makes no difference worth a run of a vector
+        # each.
         moved = ((stride, size) for size, stride in first.digits if stride)
         stride, size = max(moved, default=(1, 1))
         begin = first.offset // stride * stride
@@ -248,8 +256,10 @@ class Layout:
     def copy_atom(self, wanted: Adjacency) -> int:
         """Elements a rearranging copy moves at once; 0 if an exchange does it all."""
         found = self.adjacency
+        # Neighbours are in another dimension: elements come one by one.
         if found.stride != wanted.stride:
             return 1
+        # Whole groups lie in one piece already, and an exchange can cut between them.
         if found.group % wanted.group == 0:
             return 0
         return math.gcd(found.group, wanted.group)
@@ -312,6 +322,7 @@ def _seen_through(view: View, adjacency: Adjacency) -> Adjacency:
     """Adjacency in terms of the flat indices of a view."""
     stride = adjacency.stride
     for (size, own), weight in zip(view.digits, strides_of(view.sizes), strict=True):
+        # The digit that counts the stride: neighbours differ in it by a multiple.
         if own and own <= stride < own * size:
             return Adjacency(stride // own * weight, adjacency.group)
     # The view has one element of every group.

@@ -39,6 +39,7 @@ _UNKNOWN = re.compile(r"(\w+)\[([\d,]*):([\d,]*)(?:@([\d,]*))?\]")
 
 def parse_layout(text: str) -> Layout:
     """The layout that `str` wrote as `text`."""
+    # The views were normal when they were written, so they are not folded again.
     order, *views = _split(text)
     return Layout(_parse_order(order), tuple(map(_parse_view, views)))
 

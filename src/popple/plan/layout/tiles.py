@@ -35,6 +35,7 @@ class ConvTiles:
     def __str__(self) -> str:
         field = "x".join(map(str, self.field))
         parts = f"g{self.groups}f{field}k{self.kernel}i{self.ins}o{self.outs}"
+        # Only what differs from the rule is told.
         swap = "swap " if self.is_swapped else ""
         place = f" from tile {self.first_tile}" if self.first_tile else ""
         serial = f"s{self.out_parts}.{self.in_parts}"

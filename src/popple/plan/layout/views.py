@@ -40,10 +40,12 @@ class View:
         """The view with these digits, outermost first."""
         normal: list[Digit] = []
         for size, stride in digits:
+            # All empty views are one: there is no element to tell them apart.
             if size == 0:
                 return cls(source_size, (0,), (0,), 0)
             if size == 1:
                 continue
+            # One step of the outer digit goes on where the inner one ends.
             if normal and normal[-1][1] == size * stride:
                 size *= normal.pop()[0]
             normal.append((size, stride))

@@ -72,6 +72,8 @@ def _runs(graph: Graph, planned: PlannedOps) -> Iterator[list[Op]]:
     for number, op in enumerate(with_steps, start=1):
         # Plans are told apart by identity: ops that share code share a plan.
         plan, here = id(planned.plans[op.name]), (op.chip, op.stage, op.phase)
+        # 0 is an op that repeats nothing. A run goes on while ops follow each other
+        # just as those they repeat did.
         previous = latest.get((plan, op.chip), 0)
         if previous != expected or here != place or plan in run:
             yield list(run.values())

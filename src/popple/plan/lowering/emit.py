@@ -70,7 +70,7 @@ class Emitter:
         self._tiles_per_chip = target.chip.num_tiles
         self._num_tiles = graph.execution.num_chips * self._tiles_per_chip
         # Equal layers share plans, and so the parts already moved to a chip. Plans
-        # are told apart by identity: the planned keeps them alive.
+        # are told apart by identity: `planned` keeps them alive.
         self._placed: dict[tuple[int, int], VertexGroup] = {}
         self._shifted: dict[tuple[TileVector, int], TileVector] = {}
         self._written = _written_roots(graph)
@@ -96,6 +96,8 @@ class Emitter:
         last = len(plan.steps) - 1
         names = _step_names(plan.steps)
         for index, step in enumerate(plan.steps):
+            # A plan does not tell when it writes: results are taken to live from its
+            # last step on.
             made = writes if index == last else ()
             access = (
                 (*self._variables_read(op, step), *_alive(temporaries, index)),
@@ -128,6 +130,7 @@ class Emitter:
         root = self._graph.root(name)
         value = self._graph.values[root]
         home = self._planned.chips.get(root, chip)
+        # Inputs and constants lie on every chip that reads them; nothing else does.
         is_copy = value.role in _COPIED_ROLES and home != chip
         key = f"{root}@{chip}" if is_copy else root
         if key not in self.variables:
@@ -140,6 +143,7 @@ class Emitter:
         self, key: str, root: str, mapping: TileMapping, chip: int
     ) -> Variable:
         role = self._graph.values[root].role
+        # A constant that is updated in place is a variable like others.
         is_constant = role is Role.CONSTANT and root not in self._written
         return Variable(
             key,
@@ -172,6 +176,7 @@ class Emitter:
         for copy in copies:
             vector = self._shift(copy.place.bytes_by_tile, first.chip)
             self.variables[copy.name] = Variable(copy.name, vector)
+        # Copies of one call are one phase: those on their tile, and those that move.
         local = [copy for copy in copies if copy.is_local]
         moved = [copy for copy in copies if not copy.is_local]
         steps: list[Step] = []
@@ -200,6 +205,7 @@ class Emitter:
         found: list[tuple[str, Temporary]] = []
         for item in plan.temporaries:
             name = f"{op.name}/{item.name}"
+            # Several temporaries of one plan may have the same name.
             while name in self.variables:
                 name += "'"
             self.variables[name] = Variable(

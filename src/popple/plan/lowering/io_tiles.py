@@ -92,6 +92,7 @@ class IoTiles:
         if self._options.overlap is not Overlap.ITERATIONS:
             steps = [*arrivals, *inner, *departures, *update]
             return repeat(num_iterations, sequence(steps, "iteration"), "iterations")
+        # In all but the last iteration every micro-batch has another one to run beside.
         whole = repeat(num_micro_batches, traffic.beside(micro_batch), "accumulation")
         iteration = sequence([whole, *update], "iteration")
         before = [repeat(num_iterations - 1, iteration, "iterations")]
@@ -126,6 +127,7 @@ class IoTiles:
 
     def _spread(self, by_tile: TileVector) -> TileVector:
         """As many bytes evenly on the I/O tiles of the chip that has them."""
+        # A stream belongs to one chip: that of any tile that has some of it.
         chip = by_tile.peak_tile // self._tiles_per_chip
         size = self._options.num_tiles
         even = TileVector.spread(by_tile.total, size, size)

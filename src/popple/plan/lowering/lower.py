@@ -37,8 +37,8 @@ class PlannedProgram:
     """The program, and why it is as it is.
 
     `plans` are by op, `mappings` by value and in terms of one chip, `chips` by the
-    value that owns the memory. `generic_ops` counts the framework ops that were priced
-    by the generic rule.
+    value that owns the memory. `generic_ops` counts the framework ops that the generic
+    rule planned.
     """
 
     program: Program
@@ -58,11 +58,13 @@ def plan_graph(
     verify(graph)
     _verify_chips(graph, target)
     options = options or PlanOptions()
+    # Tiles for traffic are the last ones: plans see a chip without them.
     planner = Planner(_for_compute(target, options.io.num_tiles), options)
     graph = mark_linear_layers(place_side_by_side(graph, planner))
     planned = plan_ops(graph, planner, progress)
     emitter = Emitter(graph, planned, target)
     streams = find_streams(graph, planned)
+    # Without a pipeline chips take turns, whatever made the graph use several.
     is_pipeline = graph.execution.strategy is Strategy.PIPELINED
     lowered = lower_pipeline if is_pipeline else lower_in_turn
     io = IoTiles(options.io, target.chip.num_tiles, emitter.variables)
@@ -86,7 +88,7 @@ def find_outlined(graph: Graph, plans: Mapping[str, OpPlan]) -> dict[str, str]:
 
     The frameworks' compilers make functions of what repeats, layer by layer. With equal
     plans on one chip, operands lie alike and nothing has to be copied to where the
-    function has them; such copies are not priced, so ops that would need them keep
+    function has them; such copies are not modelled, so ops that would need them keep
     their own code. Transfers to other chips and to the host have partners, which
     differ.
     """

@@ -32,6 +32,8 @@ def merge_steps(lists: Sequence[Sequence[Step]]) -> list[Step]:
         position = 0
         for step in steps:
             key = _key(step)
+            # A new phase goes behind the one before it in its own list, so that phases
+            # that several lists have stay aligned.
             if key not in found:
                 order.insert(position, key)
             found.setdefault(key, []).append(step)
@@ -96,6 +98,7 @@ def _merge_exchanges(steps: list[Exchange]) -> Exchange:
 def _received(step: Exchange, is_shared: bool) -> TileVector:
     """Bytes received at the rate of the merged step: shared buses take half as long."""
     halve: Callable[[int], int] = lambda num_bytes: -(-num_bytes // 2)  # noqa: E731
+    # The merged phase is timed as one that shares no buses.
     is_faster = step.is_shared and not is_shared
     return step.received_by_tile.map(halve) if is_faster else step.received_by_tile
 

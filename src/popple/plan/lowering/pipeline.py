@@ -69,8 +69,10 @@ class _Stages:
     def cycles(self, num_micro_batches: int) -> list[Step]:
         """All cycles of `num_micro_batches` micro-batches."""
         interval = self._execution.interval
+        # The cycle in which the last stage gets its first micro-batch.
         fill = self._execution.cycle_of(self._execution.num_stages - 1)
         total = (num_micro_batches - 1) * interval + fill + 1
+        # Full cycles between filling and draining; less than two are not worth a loop.
         rounds = (total - 2 * fill) // interval
         if rounds < 2:
             return [self._cycle(time, num_micro_batches) for time in range(total)]
@@ -104,6 +106,7 @@ class _Stages:
             call = Call(f"stage{stage}", label, stage, numbers[stage])
             calls[self._chips[stage]].append(call)
         copies = self._copies_of(time)
+        # Stages meet before the copies: a chip sends only what is complete.
         tail = [Call(copies, "copy")] if copies in self.functions else []
         stages = self._with_traffic(by_chip(calls, "stages"), active)
         return sequence([stages, *tail], f"cycle{time}")
@@ -114,6 +117,7 @@ class _Stages:
         found: dict[int, int] = {}
         for stage in range(execution.num_stages):
             number, rest = divmod(time - execution.cycle_of(stage), execution.interval)
+            # Stages that take turns rest in every second cycle.
             if rest == 0 and 0 <= number < count:
                 found[stage] = number
         return found

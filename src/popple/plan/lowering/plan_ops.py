@@ -136,7 +136,10 @@ class _Walk:
         signature = self._graph.signature(op)
         given = tuple(self._find(name) for name in op.inputs)
         plan = self._planner.plan(signature, given)
+        # The first plan only says how it wants what nobody has laid out.
         settled = self._settle_inputs(op, plan) if None in given else given
+        # A repeated op takes over the plan even where its own weights would give
+        # another: the code is shared, and the weights are copied.
         if (known := self._find_original(op, signature, settled)) is not None:
             plan = known
         elif None in given:
@@ -144,6 +147,8 @@ class _Walk:
                 have or wish
                 for have, wish in zip(given, _wishes(op, plan), strict=True)
             )
+            # Another reader, or a view in between, had its own wish: plan once more
+            # with where the inputs ended up.
             if settled != wished:
                 plan = self._planner.plan(signature, settled)
         if plan.rule == GENERIC:
@@ -156,6 +161,7 @@ class _Walk:
         self, op: Op, signature: Signature, inputs: _Inputs
     ) -> OpPlan | None:
         """The plan of an earlier op that this one repeats but for its weights."""
+        # Updates write what they read: a function of them would have to copy that back.
         if not self._planner.options.outline or op.phase is Phase.UPDATE:
             return None
         weights = [i for i, name in enumerate(op.inputs) if self._is_weight(name)]
@@ -184,6 +190,7 @@ class _Walk:
         wanted: TileMapping | None = wish
         while wanted is not None and name in self._waiting:
             view = self._waiting[name]
+            # A slice says nothing about the rest of its source: the wish ends there.
             wanted = source_mapping(self._graph.signature(view), wanted)
             name = view.inputs[0]
         if wanted is not None:
@@ -219,6 +226,7 @@ class _Walk:
     def _set_linear(self, name: str) -> None:
         tensor, chip = self._graph.type_of(name), self._planner.target.chip
         home = self.chips.get(self._graph.root(name), 0)
+        # Small tensors would all begin on tile 0 and fill it: they take turns.
         mapping = linear_mapping(tensor, chip, self._next_tile[home])
         self._next_tile[home] += mapping.bytes_by_tile.num_nonzero
         self.mappings[name] = mapping

@@ -56,6 +56,7 @@ def _find_inputs(graph: Graph) -> dict[int, list[Item]]:
 def _find_outputs(graph: Graph, planned: PlannedOps) -> dict[int, list[Item]]:
     makers = {name: op for op in graph.ops for name in op.outputs}
     found: defaultdict[int, list[Item]] = defaultdict(list)
+    # A value that no op makes, an input handed back, leaves with the last stage.
     last = max((op.stage for op in graph.ops), default=0)
     for name in graph.outputs:
         maker = makers.get(name)

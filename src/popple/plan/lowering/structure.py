@@ -52,6 +52,7 @@ def merged(steps: Iterable[Step], name: str) -> GlobalExchange:
         tuple(flow for part in parts for flow in part.flows),
         _total([part.sent_by_tile for part in parts]),
         _total([part.received_by_tile for part in parts]),
+        # All flows start together; the longest way decides the latency.
         num_hops=max(part.num_hops for part in parts),
         replicas=parts[0].replicas,
         reads=tuple(dict.fromkeys(n for part in parts for n in part.reads)),
@@ -94,6 +95,7 @@ def _joined(steps: list[Step], name: str) -> Step:
     if isinstance(first, GlobalExchange):
         return merged(steps, first.name)
     executed = [step for step in steps if isinstance(step, Execute)]
+    # Steps of different kinds: nothing to join, one after the other.
     if len(executed) < len(steps):
         return sequence(steps, name)
     groups = tuple(g for step in executed for g in step.compute_set.vertices)

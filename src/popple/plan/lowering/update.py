@@ -69,6 +69,7 @@ def _rounds(graph: Graph, ops: Iterable[Op]) -> list[_Round]:
         if op.kind == "remote_load":
             loads[op.outputs[0]] = op
             continue
+        # Loaded late, state off the chip takes memory for one update at a time.
         own_loads = [loads.pop(name) for name in op.inputs if name in loads]
         used = [name for each in (*own_loads, op) for name in each.inputs]
         touched = {graph.root(name) for name in (*used, *op.outputs)}
@@ -77,6 +78,7 @@ def _rounds(graph: Graph, ops: Iterable[Op]) -> list[_Round]:
             rounds.append(_Round())
         rounds[number].local += own_loads
         rounds[number].kind_of(op).append(op)
+        # Communication ends a round for the memory that it touches.
         after = number + int(op.kind == "chip_copy" or _is_collective(op))
         settled.update((root, after) for root in touched)
     return rounds
@@ -95,6 +97,7 @@ def _collective_steps(
     groups: dict[tuple[object, ...], list[_Merged]] = {}
     for op in ops:
         steps, kind = emitter.op_steps(op), graph.type_of(op.inputs[0])
+        # Only collectives of one type with equal steps run as one, up to a size.
         alike = groups.setdefault((op.chip, op.kind, kind.dtype, form_of(steps)), [])
         if not alike or alike[-1].num_bytes + kind.num_bytes > limit:
             alike.append(_Merged(op.chip))

@@ -2,7 +2,7 @@
 
 Every input not laid out like the first output is exchanged, every input is read once
 and every output written once at the memcpy rate, and each output element costs
-`ELEMENT_CYCLES` worker cycles. A report names every op priced this way.
+`ELEMENT_CYCLES` worker cycles. A report names every op modelled this way.
 """
 
 from __future__ import annotations
