@@ -12,8 +12,7 @@ from popple.plan.builder import PlanBuilder
 from popple.plan.conv.cost import is_bus_shared
 from popple.plan.conv.describe import describe_choice, describe_runners_up
 from popple.plan.conv.joint import are_weights_home, turn_weights
-from popple.plan.conv.occupancy import find_occupancy
-from popple.plan.conv.phases import add_multi
+from popple.plan.conv.occupancy import add_multi, find_occupancy
 from popple.plan.conv.problem import ConvProblem, Purpose
 from popple.plan.conv.search import Choice, Solution, find_choice
 from popple.plan.conv.supply import Need, Supply, supply_operand

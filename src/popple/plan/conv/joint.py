@@ -12,8 +12,7 @@ import math
 
 from popple.graph import TensorType
 from popple.plan.builder import PlanBuilder
-from popple.plan.conv.occupancy import Occupancy
-from popple.plan.conv.phases import add_multi
+from popple.plan.conv.occupancy import Occupancy, add_multi
 from popple.plan.conv.problem import Purpose
 from popple.plan.conv.search import Solution
 from popple.plan.conv.supply import Need, Supply

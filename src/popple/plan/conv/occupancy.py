@@ -9,9 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from popple.plan.builder import PlanBuilder
+from popple.plan.codelets.sizes import PARTIALS_CODE_BYTES
 from popple.plan.conv.search import Solution
-from popple.program import TileVector
+from popple.program import Codelet, Thread, TileVector, VertexGroup
 from popple.units import ceil_div
+
+_STATE_BYTES = 16
+_SOURCE = "graphcore/poplibs lib/poplin/ConvModel.cpp"
 
 
 @dataclass(frozen=True)
@@ -84,3 +89,18 @@ def _axes(solution: Solution) -> list[tuple[int, int]]:
     shares = [split.groups_share, split.in_share, split.out_share]
     shares += [*split.field.shares, *split.kernel.shares]
     return list(zip(sizes, shares, strict=True))
+
+
+def add_multi(
+    builder: PlanBuilder,
+    name: str,
+    codelet: str,
+    occupancy: Occupancy,
+    cycles: int,
+    reads: tuple[int, ...] = (),
+) -> None:
+    """Add a phase of one multi-worker vertex on every tile used."""
+    # One vertex for all workers of a tile, as PopLibs has them around products.
+    kind = Codelet(codelet, Thread.MULTI, PARTIALS_CODE_BYTES, _STATE_BYTES, _SOURCE)
+    group = VertexGroup(kind, occupancy.ones, occupancy.vector(cycles))
+    builder.compute(name, group, reads=reads)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from popple.graph import TensorType
 from popple.plan.builder import PlanBuilder
-from popple.plan.conv.occupancy import Occupancy
-from popple.plan.conv.phases import add_multi
+from popple.plan.conv.occupancy import Occupancy, add_multi
 from popple.plan.conv.regroup import Blocks, find_blocks
 from popple.plan.conv.vertices import copy_cycles
 from popple.plan.layout import Adjacency
