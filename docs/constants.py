@@ -18,16 +18,16 @@ from popple.tools.targets import render_value
 SRC = Path(__file__).parents[1] / "src"
 # Modules whose numbers stand for something of the machine; others bound a search.
 MECHANISMS = (
+    "popple/plan/blocks/ctc.py",
+    "popple/plan/blocks/reduction.py",
+    "popple/plan/blocks/tile_reduction.py",
     "popple/plan/builder.py",
     "popple/plan/codelets",
     "popple/plan/conv/cost.py",
-    "popple/plan/ctc.py",
     "popple/plan/mapping.py",
-    "popple/plan/reduction.py",
     "popple/plan/rules/generic.py",
     "popple/plan/rules/recurrent.py",
     "popple/plan/rules/solve.py",
-    "popple/plan/tile_reduction.py",
     "popple/sim/elements.py",
     "popple/sim/footprint.py",
     "popple/sim/phases.py",

@@ -1,11 +1,16 @@
 """Linear mappings follow Poplar's rule; views keep, derive or cancel layouts."""
 
+import math
+from collections.abc import Iterable
+
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from popple.graph import DType, Signature, TensorType
-from popple.plan import TileMapping
+from popple.plan import OpPlan, TileMapping
+from popple.plan.layout import Dims, Grouped, Layout, Named, PoolTiles, permuted
 from popple.plan.mapping import (
     has_aliases,
     is_colocated,
@@ -16,12 +21,17 @@ from popple.plan.mapping import (
     spread_mapping,
     view_mapping,
 )
+from popple.plan.opplan import Compute, Move
 from popple.program import TileVector
 from popple.program import linear_mapping as poplar_mapping
+from tests.plan.conv.machines import flat_steps, plan_matmul
+from tests.plan.layout.chains import Link, Slice, chains, detours, indices_of
 from tests.plan.machines import bow, bow_with_tiles
 from tests.plan.signatures import f16, f32, make
 
 CHIP = bow().chip
+SIZE = 480
+BLOCKS = Layout(Named("blocks"))
 VECTORS = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 1000)), min_size=1).map(
     TileVector.of
 )
@@ -101,7 +111,8 @@ def test_permute_is_not_colocated_with_its_source() -> None:
     mapping = linear_mapping(f32(6, 4), CHIP)
     turned = view_mapping(permute((6, 4), (1, 0)), mapping)
     assert turned.bytes_by_tile == mapping.bytes_by_tile
-    assert turned.layout == "linear>permute[6,4:1,0]"
+    assert turned.layout == mapping.layout.viewed(permuted((6, 4), (1, 0)))
+    assert turned.layout != mapping.layout
 
 
 def test_permute_of_a_dimension_of_one_is_free_of_effect() -> None:
@@ -120,7 +131,7 @@ def test_permute_and_its_inverse_cancel(order: list[int]) -> None:
 
 @given(st.permutations(range(3)))
 def test_a_wish_for_a_view_becomes_one_for_its_source(order: list[int]) -> None:
-    wish = TileMapping(TileVector.spread(240, 60, CHIP.num_tiles), "block")
+    wish = TileMapping(TileVector.spread(240, 60, CHIP.num_tiles), BLOCKS)
     step = permute((3, 4, 5), tuple(order))
     source = source_mapping(step, wish)
     assert source is not None
@@ -162,14 +173,148 @@ def test_broadcast_shares_memory() -> None:
     assert has_aliases(wide, f32(9, 32))
 
 
-def test_layouts_do_not_grow_for_ever() -> None:
-    mapping = linear_mapping(f32(7, 11, 13), CHIP)
-    for _ in range(15):  # reshaped in between, so that nothing cancels
-        mapping = view_mapping(permute((7, 11, 13), (1, 0, 2)), mapping)
-        mapping = view_mapping(permute((13, 7, 11), (1, 0, 2)), mapping)
-    assert len(mapping.layout) <= 160
-
-
 def test_a_square_turned_is_not_the_square() -> None:
     mapping = linear_mapping(f32(8, 8), CHIP)
     assert view_mapping(permute((8, 8), (1, 0)), mapping) != mapping
+
+
+def cut(
+    mapping: TileMapping, shape: Dims, dim: int, start: int, size: int
+) -> tuple[TileMapping, Dims]:
+    """The mapping and the shape of a part along one dimension."""
+    after = (*shape[:dim], size, *shape[dim + 1 :])
+    step = make("slice", [f16(*shape)], [f16(*after)], dim=dim, start=start)
+    return view_mapping(step, mapping), after
+
+
+def test_rows_of_columns_are_columns_of_rows() -> None:
+    # 16 rows of 64 bytes, two on each of 8 tiles: rows 4 to 8 are on tiles 2 and 3.
+    whole = linear_mapping(f16(16, 32), CHIP)
+    rows, _ = cut(*cut(whole, (16, 32), 0, 4, 4), 1, 8, 16)
+    columns, _ = cut(*cut(whole, (16, 32), 1, 8, 16), 0, 4, 4)
+    assert rows == columns
+    assert rows.bytes_by_tile.runs[:3] == ((2, 0), (2, 64), (1468, 0))
+
+
+def test_an_index_of_the_last_dimension_is_no_row() -> None:
+    # A column of a square has the shape of a row, but some of every tile.
+    square = linear_mapping(f32(32, 32), CHIP)
+    column = make("slice", [f32(32, 32)], [f32(32)], dim=1, start=3)
+    row = make("slice", [f32(32, 32)], [f32(32)], dim=0, start=3)
+    assert view_mapping(column, square).bytes_by_tile.runs[0] == (32, 4)
+    assert view_mapping(row, square).bytes_by_tile.runs[:2] == ((3, 0), (1, 128))
+
+
+def test_a_slice_of_what_is_repeated_is_in_memory_once() -> None:
+    mapping = linear_mapping(f32(1, 32), CHIP)
+    wide = view_mapping(make("broadcast", [f32(1, 32)], [f32(9, 32)]), mapping)
+    part = view_mapping(make("slice", [f32(9, 32)], [f32(3, 32)], start=2), wide)
+    assert part.bytes_by_tile == mapping.bytes_by_tile
+    assert has_aliases(part, f32(3, 32))
+
+
+def test_slices_of_slices_are_not_rounded_in_between() -> None:
+    # Of 7 elements on each of 96 tiles, every tile has a share of 96 of the 672.
+    order = Grouped((96, 7), 1, 7, PoolTiles(96))
+    vector = TileVector.spread(96 * 14, 96, CHIP.num_tiles, 14)
+    whole = TileMapping(vector, Layout(order))
+    once, _ = cut(whole, (96, 7), 1, 0, 1)
+    part, shape = whole, (96, 7)
+    for size in (5, 3, 2, 1):
+        part, shape = cut(part, shape, 1, 0, size)
+    assert part == once
+    assert once.bytes_by_tile.runs[0] == (96, 2)
+
+
+def test_a_part_of_a_value_like_a_view_lies_like_that_part_of_the_view() -> None:
+    whole = linear_mapping(f16(16, 64), CHIP)
+    rows, shape = cut(whole, (16, 64), 0, 4, 8)
+    wide = mapping_like(rows, f32(*shape))
+    step = make("slice", [f32(8, 64)], [f32(2, 64)], dim=0, start=3)
+    one, _ = cut(rows, shape, 0, 3, 2)
+    assert view_mapping(step, wide).bytes_by_tile == one.bytes_by_tile.scaled(2)
+
+
+def product_after_slices(*sizes: int) -> OpPlan:
+    """A product of the first columns of another one's result, cut off in turn."""
+    mapping = plan_matmul((1024, 512), (512, 1536)).outputs[0]
+    shape: Dims = (1024, 1536)
+    for size in sizes:
+        mapping, shape = cut(mapping, shape, 1, 0, size)
+    return plan_matmul(shape, (512, 768), inputs=(mapping, None))
+
+
+def test_a_product_costs_the_same_after_any_number_of_slices() -> None:
+    once = product_after_slices(512)
+    # Rows are adjacent, columns are summed: blocks are transposed on the way.
+    names = [s.name for s in flat_steps(once.steps) if isinstance(s, Move | Compute)]
+    assert names[:2] == ["gather weights", "transpose weights"]
+    # The text of three slices of this layout would be longer than 160 characters.
+    assert product_after_slices(1400, 1000, 512) == once
+
+
+def bases() -> st.SearchStrategy[TileMapping]:
+    """Mappings of SIZE halves: in flat order, from some tile on, or in groups."""
+    flat = st.integers(0, 40).map(lambda tile: linear_mapping(f16(SIZE), CHIP, tile))
+    vector = TileVector.spread(2 * SIZE, 30, CHIP.num_tiles, 2)
+    orders = [Grouped((16, 30), 0, 16, PoolTiles(30)), Named("blocks", (5,))]
+    others = [TileMapping(vector, Layout(order)) for order in orders]
+    return st.one_of(flat, st.sampled_from(others))
+
+
+def follow(mapping: TileMapping, chain: Iterable[Link]) -> TileMapping:
+    """Where the last view of a chain lies, by the ops of a graph."""
+    for link in chain:
+        kind, attrs = "permute", {"order": getattr(link, "order", ())}
+        if isinstance(link, Slice):
+            kind, attrs = "slice", {"dim": link.dim, "start": link.start}
+        types = [f16(*link.shape)], [f16(*link.result)]
+        mapping = view_mapping(make(kind, *types, **attrs), mapping)
+    return mapping
+
+
+@given(bases(), chains(SIZE), st.data())
+def test_the_cost_of_a_product_depends_on_the_layout_alone(
+    base: TileMapping, chain: tuple[Link, ...], data: st.DataObject
+) -> None:
+    mapping = follow(base, chain)
+    assume(len(mapping.layout.views) <= 1)
+    other = follow(base, data.draw(detours(chain)))
+    assert mapping == other
+    assert hash(mapping) == hash(other)
+    count = math.prod(chain[-1].result)
+    shape = (1, count) if count % 2 else (count // 2, 2)
+    made = [
+        plan_matmul(shape, (shape[1], 8), inputs=(m, None)) for m in (mapping, other)
+    ]
+    assert made[0] == made[1]
+
+
+@given(bases(), chains(SIZE))
+def test_a_view_has_the_bytes_of_its_elements(
+    base: TileMapping, chain: tuple[Link, ...]
+) -> None:
+    mapping = follow(base, chain)
+    assert mapping.bytes_by_tile.total == 2 * math.prod(chain[-1].result)
+    held = zip(
+        mapping.bytes_by_tile.to_array(), base.bytes_by_tile.to_array(), strict=True
+    )
+    assert all(part <= whole + 2 for part, whole in held)
+
+
+@given(st.integers(0, 40), chains(SIZE, max_links=3))
+def test_rows_in_flat_order_lie_on_the_tiles_they_lie_on(
+    first_tile: int, chain: tuple[Link, ...]
+) -> None:
+    # NumPy says which elements are in the view; those of a run are known exactly.
+    base = linear_mapping(f16(SIZE), CHIP, first_tile)
+    indices = np.sort(indices_of(chain, SIZE))
+    assume(np.array_equal(indices, np.arange(indices[0], indices[0] + len(indices))))
+    mapping = follow(base, chain)
+    assume(len(mapping.layout.views) <= 1)
+    shares = base.bytes_by_tile.rotated(-first_tile).to_array()
+    tiles = np.repeat(np.arange(len(shares)), shares // 2)[indices]
+    expected = 2 * np.bincount(tiles, minlength=len(shares))
+    assert mapping.bytes_by_tile.rotated(-first_tile).to_array().tolist() == (
+        expected.tolist()
+    )

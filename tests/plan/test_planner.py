@@ -8,6 +8,7 @@ from popple.errors import PlanError
 from popple.graph import DType, Notes
 from popple.plan import OpPlan, Planner, PlanOptions, PlanRequest, TileMapping
 from popple.plan import planner as module
+from popple.plan.layout import Layout, Named
 from popple.program import TileVector
 from tests.plan.machines import bow, linear_inputs
 from tests.plan.signatures import f32, make
@@ -44,7 +45,9 @@ def test_an_op_can_have_wishes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
 
     def rule(request: PlanRequest) -> OpPlan:
         seen.append(request.options)
-        return OpPlan("x", (TileMapping(TileVector.zeros(1), ""),))
+        return OpPlan(
+            "x", (TileMapping(TileVector.zeros(1), Layout(Named("nowhere"))),)
+        )
 
     monkeypatch.setattr(module, "get_rule", lambda kind: rule)
     planner = Planner(bow(), PlanOptions(partials="f16"))

@@ -1,7 +1,9 @@
 """PlanBuilder: collects the steps of one plan and the memory they need, in order.
 
 Rules create one, add compute and exchange phases built from the codelet formulas, and
-finish it into an OpPlan.
+finish it into an OpPlan. Memory is either held over steps that are known by number, or
+begun at the step that fills it and ended at the one that reads it last. A loop holds
+the peak of its body.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import replace
 from popple.graph import DType, TensorType
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.codelets.shape import copy_cycles, shuffle_cycles
-from popple.plan.mapping import elements_by_tile, flat_order, linear_mapping
+from popple.plan.mapping import elements_by_tile, linear_mapping
 from popple.plan.opplan import (
     Compute,
     Loop,
@@ -80,6 +82,7 @@ class PlanBuilder:
         self.steps: list[PlanStep] = []
         self.flops = 0
         self._temporaries: list[Temporary] = []
+        self._begun: dict[str, int] = {}  # positions of temporaries begun by name
         self._choice: list[tuple[str, str]] = []
 
     @property
@@ -103,6 +106,7 @@ class PlanBuilder:
 
     def input_mapping(self, index: int) -> TileMapping:
         """Where an input lies; linear if nobody has laid it out."""
+        # Asked before a wish is granted, a rule plans as if the default were.
         given = self.request.inputs[index]
         return given or self.linear(self.request.signature.inputs[index])
 
@@ -111,15 +115,25 @@ class PlanBuilder:
         """Memory that the steps so far need."""
         return tuple(self._temporaries)
 
+    def part(self) -> PlanBuilder:
+        """A builder for steps of the same plan, such as the body of a loop."""
+        return PlanBuilder(self.request, self.rule)
+
     def note(self, key: str, text: object) -> None:
         """Remember a fact about the choice made."""
         self._choice.append((key, str(text)))
 
-    def compute(self, name: str, *groups: VertexGroup) -> int:
-        """Add a compute phase; gives its index."""
-        self.steps.append(Compute(name, groups))
-        self.flops += sum(_total_flops(group) for group in groups)
+    def add(self, step: PlanStep) -> int:
+        """Add a step; gives its index."""
+        self.steps.append(step)
         return self.position - 1
+
+    def compute(
+        self, name: str, *groups: VertexGroup, reads: tuple[int, ...] | None = None
+    ) -> int:
+        """Add a compute phase, which reads some inputs or all; gives its index."""
+        self.flops += sum(_total_flops(group) for group in groups)
+        return self.add(Compute(name, groups, reads))
 
     def elementwise(
         self,
@@ -132,6 +146,7 @@ class PlanBuilder:
         num_edges: int = 3,
     ) -> int:
         """Add a pass over all elements of `tensor` where they lie."""
+        # Work on integers is no floating-point operation.
         per_element = flops_per_element * tensor.dtype.is_float
         sizes = elements_by_tile(mapping, tensor)
         group = vertices(
@@ -148,9 +163,9 @@ class PlanBuilder:
         is_shared: bool = False,
     ) -> int:
         """Add an exchange phase; gives its index."""
+        # What arrives decides: a receiver needs an instruction for every message.
         messages = pieces(received, piece_bytes)
-        self.steps.append(Move(name, sent, received, messages, is_shared))
-        return self.position - 1
+        return self.add(Move(name, sent, received, messages, is_shared))
 
     def move_all(
         self,
@@ -178,14 +193,16 @@ class PlanBuilder:
         Elements in one flat order arrive in runs and are copied at the memcpy rate;
         others arrive in small pieces and are put in order one by one.
         """
-        ordered = flat_order(source) == flat_order(result)
+        ordered = source.layout.is_ordered_as(result.layout)
         ordered = ordered if in_order is None else in_order
         received = result.bytes_by_tile
+        # Elements that do not stay neighbours arrive in messages of their own.
         piece = ORDERED_PIECE_BYTES if ordered else SHUFFLED_PIECE_BYTES
         first = self.position
         if source != result:
             self.move(f"{name}/exchange", source.bytes_by_tile, received, piece)
         self.local_copy(f"{name}/copy", received, tensor.dtype, ordered)
+        # The copy reads what has arrived, so both are in memory.
         if source != result:
             self.hold(f"{name}/message", received, first, category=Category.MESSAGE)
 
@@ -223,8 +240,45 @@ class PlanBuilder:
         temporary = Temporary(name, bytes_by_tile, first, end, category=category)
         self._temporaries.append(temporary)
 
+    def begin(
+        self, name: str, bytes_by_tile: TileVector, is_interleaved: bool = False
+    ) -> None:
+        """Occupy memory that the latest step fills, until it is ended."""
+        self._begin(name, bytes_by_tile, max(0, self.position - 1), is_interleaved)
+
+    def begin_next(self, name: str, bytes_by_tile: TileVector) -> None:
+        """Occupy memory that the next step fills, until it is ended."""
+        self._begin(name, bytes_by_tile, self.position, is_interleaved=False)
+
+    def end(self, name: str) -> None:
+        """The latest step is the last to read it; unknown names are not in memory."""
+        if name in self._begun:
+            found = self._temporaries[self._begun[name]]
+            last = max(found.first, self.position - 1)
+            self._temporaries[self._begun[name]] = replace(found, last=last)
+
+    def mark_operand(self, name: str) -> None:
+        """It shares no memory element with what is written while it is read."""
+        if name in self._begun:
+            found = self._temporaries[self._begun[name]]
+            self._temporaries[self._begun[name]] = replace(found, is_operand=True)
+
+    def _begin(
+        self, name: str, bytes_by_tile: TileVector, first: int, is_interleaved: bool
+    ) -> None:
+        if bytes_by_tile.is_zero:
+            return
+        temporary = Temporary(name, bytes_by_tile, first, first, is_interleaved)
+        if name in self._begun:
+            # What is rearranged again takes the place of what it was before.
+            self._temporaries[self._begun[name]] = temporary
+        else:
+            self._begun[name] = len(self._temporaries)
+            self._temporaries.append(temporary)
+
     def embed(self, name: str, plan: OpPlan) -> TileMapping:
         """Add the steps of another plan; gives where its first result lies."""
+        # Temporaries of the other plan count its steps from 0.
         first = self.position
         self.steps += [_embedded(name, step) for step in plan.steps]
         self._temporaries += [
@@ -236,15 +290,21 @@ class PlanBuilder:
         self.flops += plan.flops
         return plan.outputs[0]
 
-    def repeat(self, name: str, count: int, body: PlanBuilder) -> None:
-        """Add a loop around the steps of `body`, with the memory of its peak."""
-        for is_interleaved in (False, True):
+    def repeat(
+        self, name: str, count: int, body: PlanBuilder, interleaved: str = ""
+    ) -> None:
+        """Add a loop around the steps of `body`, with the memory of its peak.
+
+        What lies in interleaved memory may have a name of its own.
+        """
+        at = self.position
+        # Memory regions have peaks of their own, which need not fall together.
+        for is_interleaved, own in ((False, name), (True, interleaved or name)):
             held = [t for t in body.temporaries if t.is_interleaved is is_interleaved]
             if held:
                 peak = _peak_bytes(held, body.position)
-                at = self.position
-                self._temporaries.append(Temporary(name, peak, at, at, is_interleaved))
-        self.steps.append(Loop(count, tuple(body.steps)))
+                self._temporaries.append(Temporary(own, peak, at, at, is_interleaved))
+        self.add(Loop(count, tuple(body.steps)))
         self.flops += count * body.flops
 
     def finish(
@@ -253,6 +313,8 @@ class PlanBuilder:
         inputs: tuple[TileMapping | None, ...] = (),
         flops: int | None = None,
         runners_up: tuple[tuple[str, int], ...] = (),
+        is_memory_bound: bool = False,
+        is_interleaved: bool = False,
     ) -> OpPlan:
         """The plan."""
         return OpPlan(
@@ -264,12 +326,15 @@ class PlanBuilder:
             self.flops if flops is None else flops,
             tuple(self._choice),
             runners_up,
+            is_memory_bound,
+            is_interleaved,
         )
 
 
 def _peak_bytes(temporaries: Sequence[Temporary], num_steps: int) -> TileVector:
     """Tile by tile the most that is live at one of the steps."""
     num_tiles = len(temporaries[0].bytes_by_tile)
+    # Step by step: what lives at different steps may share memory.
     live = [
         [t.bytes_by_tile for t in temporaries if t.first <= step <= t.last]
         for step in range(num_steps)

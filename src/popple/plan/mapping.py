@@ -1,27 +1,32 @@
 """Tile mappings: the linear one, those of views, and whether two agree.
 
-A layout is a string that names which flat index of a value lies where: a base
-(`linear`, `linear+16` when the first tile is 16, or a name a matmul plan made up) and
-the views taken since, as `>permute[2,3:1,0]`. Reshapes keep the flat order and so the
-name; a permutation followed by its inverse cancels. Equal layouts with equal elements
-on every tile mean that nothing need move.
+Views of a value share its memory. Which bytes of it they show is derived from the
+mapping of the whole and from their index map (`popple.plan.layout`), never from the
+bytes of a view in between, so it does not depend on how a view came about.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-
 from popple.graph import Signature, TensorType
+from popple.plan.layout import (
+    LINEAR,
+    Dims,
+    Flat,
+    Layout,
+    Step,
+    Unknown,
+    View,
+    inverse,
+    permuted,
+    repeated,
+    sliced,
+)
 from popple.plan.opplan import TileMapping
-from popple.plan.permutation import Permutation
 from popple.program import Run, TileVector
 from popple.target import Chip
 from popple.units import ceil_div
 
-LINEAR = "linear"
 MIN_BYTES_PER_TILE = 128
-_LONGEST_LAYOUT = 160
 
 
 def num_linear_tiles(
@@ -47,13 +52,15 @@ def linear_mapping(tensor: TensorType, chip: Chip, begin_tile: int = 0) -> TileM
     Shares differ by at most one grain as in Poplar, but the larger ones come first,
     which keeps the vector to a few runs. `begin_tile` rotates the mapping.
     """
+    # A word of the data path is never cut apart.
     grain = chip.data_path_bits // 8
     used = num_linear_tiles(tensor.num_bytes, grain, chip.num_tiles)
     bytes_by_tile = TileVector.spread(tensor.num_bytes, used, chip.num_tiles, grain)
     offset = begin_tile % chip.num_tiles
+    # With all tiles in use there is no first one to tell apart.
     if used == chip.num_tiles or not offset:
         return TileMapping(bytes_by_tile, LINEAR)
-    return TileMapping(bytes_by_tile.rotated(offset), f"{LINEAR}+{offset}")
+    return TileMapping(bytes_by_tile.rotated(offset), Layout(Flat(offset)))
 
 
 def spread_mapping(
@@ -71,23 +78,6 @@ def spread_mapping(
     return TileMapping(vector, LINEAR)
 
 
-def is_linear(mapping: TileMapping) -> bool:
-    """Whether elements lie in flat order, on whatever tile they begin."""
-    return flat_order(mapping) == LINEAR
-
-
-def flat_order(mapping: TileMapping) -> str:
-    """The layout without the tile it begins on."""
-    base, mark, views = mapping.layout.partition(">")
-    return base.partition("+")[0] + mark + views
-
-
-def first_tile(mapping: TileMapping) -> int:
-    """The tile a rotated linear mapping begins on."""
-    _, _, offset = mapping.layout.partition(">")[0].partition("+")
-    return int(offset) if offset.isdigit() else 0
-
-
 def elements_by_tile(mapping: TileMapping, tensor: TensorType) -> TileVector:
     """Elements on every tile; part of one counts as one."""
     size = tensor.dtype.num_bytes
@@ -103,6 +93,7 @@ def is_colocated(
     mapping: TileMapping, tensor: TensorType, other: TileMapping, other_type: TensorType
 ) -> bool:
     """Whether equal elements lie on equal tiles, whatever their size in bytes."""
+    # Bytes may agree by chance; the order of elements never does.
     if mapping.layout != other.layout:
         return False
     if tensor.dtype.num_bytes == other_type.dtype.num_bytes:
@@ -112,11 +103,16 @@ def is_colocated(
 
 def mapping_like(mapping: TileMapping, result: TensorType) -> TileMapping:
     """`result` spread over the tiles as `mapping` spreads its own value."""
-    total = result.num_bytes
-    if mapping.bytes_by_tile.total == total:
+    total, size = result.num_bytes, result.dtype.num_bytes
+    before = mapping.bytes_by_tile.total
+    if before == total:
         return mapping
-    vector = rescaled(mapping.bytes_by_tile, total, result.dtype.num_bytes)
-    return TileMapping(vector, mapping.layout)
+    vector = rescaled(mapping.bytes_by_tile, total, size)
+    # The whole of which the value is like a part grows with it.
+    base = mapping.base_bytes
+    if base is not None and before:
+        base = rescaled(base, base.total * total // (before * size) * size, size)
+    return TileMapping(vector, mapping.layout, base)
 
 
 def rescaled(vector: TileVector, total: int, grain: int) -> TileVector:
@@ -126,6 +122,7 @@ def rescaled(vector: TileVector, total: int, grain: int) -> TileVector:
     of runs grows by at most one. `grain` divides `total`.
     """
     whole = vector.total
+    # Nothing to be in proportion to: one tile takes it all.
     if whole == 0:
         return TileVector.spread(total, 1, len(vector))
     scaled = [(c, v * total // (whole * grain) * grain) for c, v in vector.runs]
@@ -140,102 +137,109 @@ def rescaled(vector: TileVector, total: int, grain: int) -> TileVector:
 
 def view_mapping(signature: Signature, source: TileMapping) -> TileMapping:
     """Where the elements of a view lie, given where those of its source do."""
-    before, after = signature.inputs[0], signature.outputs[0]
-    if signature.kind == "permute":
-        return _permuted(source, _permutation(signature))
-    if signature.kind == "reshape" or before.shape == after.shape:
+    view = find_view(signature)
+    if view is None:
         return source
-    token = _view_token(signature)
-    if signature.kind == "broadcast":
-        return TileMapping(source.bytes_by_tile, _extended(source.layout, token))
-    if _is_leading_slice(signature, source):
-        part = _leading_part(signature, source)
-        return TileMapping(part, _extended(source.layout, token))
-    vector = rescaled(source.bytes_by_tile, after.num_bytes, after.dtype.num_bytes)
-    return TileMapping(vector, _extended(source.layout, token))
+    return _viewed(source, view, signature.inputs[0].dtype.num_bytes)
 
 
 def source_mapping(signature: Signature, view: TileMapping) -> TileMapping | None:
     """How the source must lie so that its view lies as `view`, if the view tells."""
-    before, after = signature.inputs[0], signature.outputs[0]
-    if signature.kind == "permute":
-        return _permuted(view, _permutation(signature).inverse())
-    if signature.kind == "reshape" or before.shape == after.shape:
+    found = find_view(signature)
+    if found is None:
         return view
-    return None
+    # Of a part one does not know how the rest should lie.
+    if signature.kind != "permute" or not isinstance(found, View):
+        return None
+    return _viewed(view, inverse(found), signature.inputs[0].dtype.num_bytes)
 
 
-def _permutation(signature: Signature) -> Permutation:
-    """The order given, or the reverse one, which a plain transpose means."""
-    shape = signature.inputs[0].shape
-    return Permutation(shape, signature.ints("order") or _reversed_dims(shape))
-
-
-def _reversed_dims(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(reversed(range(len(shape))))
-
-
-def _permuted(source: TileMapping, step: Permutation) -> TileMapping:
-    base, _, last = source.layout.rpartition(">")
-    step = step.normal()
-    if (previous := Permutation.parse(last)) and (joined := previous.then(step)):
-        return TileMapping(source.bytes_by_tile, _with_step(base, joined.normal()))
-    return TileMapping(source.bytes_by_tile, _with_step(source.layout, step))
-
-
-def _with_step(layout: str, step: Permutation) -> str:
-    return layout if step.is_identity else _extended(layout, str(step))
-
-
-def _view_token(signature: Signature) -> str:
+def find_view(signature: Signature) -> Step | None:
+    """The index map of a view op, None if flat indices stay as they are."""
     before, after = signature.inputs[0].shape, signature.outputs[0].shape
-    shapes = f"{','.join(map(str, before))}:{','.join(map(str, after))}"
-    attrs = "".join(f" {key}={value}" for key, value in signature.attrs)
-    return f"{signature.kind}[{shapes}{attrs}]"
+    if signature.kind == "permute":
+        # A plain transpose has no order: it reverses the dimensions.
+        reverse = tuple(reversed(range(len(before))))
+        return permuted(before, signature.ints("order") or reverse)
+    # A reshape keeps flat indices, and a slice of everything is everything.
+    if signature.kind == "reshape" or before == after:
+        return None
+    if signature.kind == "broadcast" and _is_repeated(before, after):
+        return repeated(before, after)
+    if signature.kind == "slice":
+        return _find_slice(signature)
+    return Unknown(signature.kind, before, after)
 
 
-def _extended(layout: str, token: str) -> str:
-    full = f"{layout}>{token}"
-    if len(full) <= _LONGEST_LAYOUT:
-        return full
-    digest = hashlib.blake2s(full.encode(), digest_size=8).hexdigest()
-    return f"views-{digest}"
-
-
-def _is_leading_slice(signature: Signature, source: TileMapping) -> bool:
-    """Whether the slice is a known stretch of flat indices of a linear mapping."""
-    before, after = signature.inputs[0].shape, signature.outputs[0].shape
-    has_start = any(key == "start" for key, _ in signature.attrs)
-    if signature.kind != "slice" or not has_start or not before:
+def _is_repeated(before: Dims, after: Dims) -> bool:
+    """Whether a shape becomes another one by repeating dimensions of one element."""
+    own = after[len(after) - len(before) :]
+    if len(own) != len(before):
         return False
-    is_leading = after in (before[1:], (*after[:1], *before[1:]))
-    return is_leading and is_linear(source)
+    return all(size in (1, whole) for size, whole in zip(before, own, strict=True))
 
 
-def _leading_part(signature: Signature, source: TileMapping) -> TileVector:
-    """The bytes of a stretch of flat indices, kept on the tiles they lie on."""
-    offset = first_tile(source)
-    vector = source.bytes_by_tile.rotated(-offset)
-    before, after = signature.inputs[0], signature.outputs[0]
-    row_bytes = before.dtype.num_bytes * math.prod(before.shape[1:])
-    begin = max(0, _slice_start(signature)) * row_bytes
-    end = min(begin + after.num_bytes, before.num_bytes)
+def _find_slice(signature: Signature) -> Step:
+    """A slice from `start` on along `dim`; other dimensions are cut at their ends.
+
+    Steps are not told: a slice of every second element looks like one of the first
+    half, which has as many bytes.
+    """
+    before, after = signature.inputs[0].shape, signature.outputs[0].shape
+    is_placed = any(key == "start" for key, _ in signature.attrs)
+    dim, start = _number(signature, "dim"), _number(signature, "start")
+    # An index instead of a range: the dimension is gone from the result.
+    is_index = is_placed and len(after) == len(before) - 1
+    sizes = (*after[:dim], 1, *after[dim:]) if is_index else after
+    starts = tuple(start if axis == dim else 0 for axis in range(len(before)))
+    if len(sizes) != len(before) or any(
+        first + size > whole
+        for first, size, whole in zip(starts, sizes, before, strict=True)
+    ):
+        return Unknown("slice", before, after, (dim, start) if is_placed else ())
+    return sliced(before, starts if is_placed else None, sizes)
+
+
+def _number(signature: Signature, name: str) -> int:
+    """The first number of an attribute, 0 without one."""
+    numbers = signature.ints(name)
+    return max(0, numbers[0]) if numbers else 0
+
+
+def _viewed(source: TileMapping, view: Step, element_bytes: int) -> TileMapping:
+    layout = source.layout.viewed(view)
+    base = source.bytes_by_tile if source.base_bytes is None else source.base_bytes
+    vector = _bytes_in_view(layout, base, element_bytes)
+    return TileMapping(vector, layout, None if vector == base else base)
+
+
+def _bytes_in_view(layout: Layout, base: TileVector, element_bytes: int) -> TileVector:
+    """Bytes of a value on every tile that views of it show.
+
+    Of data in flat order they are those of the rows that the views reach into, else
+    every tile has its share. What views repeat lies in memory once.
+    """
+    count = layout.num_distinct
+    # Permutations and repetitions of the whole have all its bytes.
+    if count is None or count * element_bytes == base.total:
+        return base
+    window = layout.find_window(base.total // element_bytes)
+    if window is not None:
+        begin, end = (index * element_bytes for index in window)
+        base = _stretch(base, layout.first_tile, begin, end)
+    if count * element_bytes == base.total:
+        return base
+    return rescaled(base, count * element_bytes, element_bytes)
+
+
+def _stretch(vector: TileVector, first_tile: int, begin: int, end: int) -> TileVector:
+    """The bytes from `begin` to `end` in flat order, on the tiles they lie on."""
     runs: list[Run] = []
     position = 0
-    for count, value in vector.runs:
+    for count, value in vector.rotated(-first_tile).runs:
         runs += _overlap(count, value, begin - position, end - position)
         position += count * value
-    part = TileVector.of(runs)
-    if part.total != after.num_bytes:  # a step or an index past the end
-        part = rescaled(vector, after.num_bytes, after.dtype.num_bytes)
-    return part.rotated(offset)
-
-
-def _slice_start(signature: Signature) -> int:
-    start = signature.attr("start", 0)
-    if isinstance(start, tuple):
-        start = start[0] if start else 0
-    return int(start)
+    return TileVector.of(runs).rotated(first_tile)
 
 
 def _overlap(count: int, value: int, begin: int, end: int) -> list[Run]:
@@ -245,6 +249,7 @@ def _overlap(count: int, value: int, begin: int, end: int) -> list[Run]:
     if value == 0 or begin >= end:
         return [(count, 0)]
     first, last = begin // value, (end - 1) // value
+    # The stretch begins and ends on one tile.
     if first == last:
         return [(first, 0), (1, end - begin), (count - first - 1, 0)]
     head, tail = (first + 1) * value - begin, end - last * value

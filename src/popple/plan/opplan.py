@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from popple.graph import Signature
-from popple.plan.io_tiles import IoOptions
+from popple.plan.layout import Layout
+from popple.plan.options import PlanOptions
 from popple.program import Category, TileVector, VertexGroup
 from popple.target import Target
 
@@ -21,27 +22,15 @@ from popple.target import Target
 class TileMapping:
     """Which bytes of a value lie on which tile of its chip.
 
-    `layout` names the order of the elements: two values of one shape with equal
-    mappings have equal elements on equal tiles, so nothing need move between them.
+    `layout` is the order of the elements: two values of one shape with equal mappings
+    have equal elements on equal tiles, so nothing need move between them. Of a view of
+    a part, `base_bytes` are those of the whole: a view of the view is derived from
+    them, so that it does not matter in how many steps it was taken.
     """
 
     bytes_by_tile: TileVector
-    layout: str
-
-
-@dataclass(frozen=True)
-class PlanOptions:
-    """What users may ask of all plans.
-
-    `memory_proportion` bounds the temporary memory of matmul, conv and gather plans
-    as a fraction of tile memory; `partials` is "f32" or "f16". `outline` lets ops
-    that are planned alike share their code. `io` sets tiles aside for host traffic.
-    """
-
-    memory_proportion: float = 0.6
-    partials: str = "f32"
-    outline: bool = True
-    io: IoOptions = field(default_factory=IoOptions)
+    layout: Layout
+    base_bytes: TileVector | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,7 @@ class PlanRequest:
     signature: Signature
     inputs: tuple[TileMapping | None, ...]
     target: Target
-    options: PlanOptions = PlanOptions()
+    options: PlanOptions = field(default_factory=PlanOptions)
     share: Share | None = None
 
     @property
@@ -136,6 +125,7 @@ class Loop:
     steps: tuple[PlanStep, ...]
 
 
+# What a rule may use; `lowering` turns each into a step of the program.
 PlanStep: TypeAlias = Compute | Move | HostCopy | LinkCopy | Loop
 
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from popple.errors import PlanError
 from popple.graph import Notes, Signature
-from popple.plan.opplan import OpPlan, PlanOptions, PlanRequest, Share, TileMapping
+from popple.plan.opplan import OpPlan, PlanRequest, Share, TileMapping
+from popple.plan.options import PlanOptions
 from popple.plan.registry import get_rule
 from popple.target import Target
 
@@ -47,11 +48,11 @@ class Planner:
 
     @property
     def generic_ops(self) -> Mapping[str, int]:
-        """How often each framework op was priced by the generic rule."""
+        """How often each framework op was planned by the generic rule."""
         return dict(self._generic_ops)
 
     def count_generic(self, signature: Signature) -> None:
-        """Note one use of an op that only the generic rule can price."""
+        """Note one use of an op that only the generic rule can plan."""
         self._generic_ops[str(signature.attr("framework_op", signature.kind))] += 1
 
     def request(
@@ -65,6 +66,8 @@ class Planner:
         self, signature: Signature, inputs: Inputs, share: Share | None = None
     ) -> OpPlan:
         """The plan of an op whose inputs lie as given, on all tiles or on its share."""
+        # Options and target are the same for all ops of a planner, and what an op asks
+        # for itself is in its signature.
         key = (signature, inputs, share)
         if (known := self._plans.get(key)) is not None:
             self.num_hits += 1

@@ -58,6 +58,7 @@ FAMILY_RULES: Mapping[str, Mapping[str, Rule]] = MappingProxyType(
         "generic": generic.RULES,
     }
 )
+# Kinds belong to one family each: `graph/ops` has the same files.
 RULES: Mapping[str, Rule] = MappingProxyType(
     {kind: rule for rules in FAMILY_RULES.values() for kind, rule in rules.items()}
 )

@@ -10,11 +10,11 @@ from popple.plan.opplan import (
     Loop,
     Move,
     OpPlan,
-    PlanOptions,
     PlanRequest,
     PlanStep,
     TileMapping,
 )
+from popple.plan.options import PlanOptions
 from popple.plan.rules import conv, matmul
 from popple.program import TileVector
 from popple.target import Chip, Target, load_target

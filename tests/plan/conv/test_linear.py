@@ -30,8 +30,8 @@ def test_passes_of_a_joint_plan_share_their_split() -> None:
     forward = splits[LinearPass.FORWARD]
     back = splits[LinearPass.INPUT_GRAD]
     update = splits[LinearPass.WEIGHT_GRAD]
-    assert forward.in_split == back.field.counts == update.out_split
-    assert forward.field.counts == back.in_split == update.field.counts
+    assert forward.in_split == back.field.count == update.out_split
+    assert forward.field.count == back.in_split == update.field.count
     assert forward.out_split == back.out_split == update.in_split == 1
 
 

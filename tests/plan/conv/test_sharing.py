@@ -32,7 +32,7 @@ def test_the_largest_has_most_tiles_and_sets_the_pace() -> None:
     assert large.reference == ()
     assert small.num_tiles >= 1
     plan = rival(4096).plan_on(CHIP, large.num_tiles)
-    assert small.reference == plan.cycles_by_cause
+    assert small.reference == plan.cost.by_cause
 
 
 def test_the_largest_gives_up_at_most_a_tenth_for_each_other() -> None:
@@ -55,5 +55,5 @@ def test_a_reference_is_exceeded_as_little_as_possible() -> None:
     free = rival(64).plan_on(CHIP, 200)
     no_sums = (10**6, 10**6, 0, 0, 10**6, 10**6)
     bound = rival(64).plan_on(CHIP, 200, no_sums)
-    assert bound.excess(no_sums) == 0
+    assert bound.cost.excess(no_sums) == 0
     assert bound.cycles >= free.cycles

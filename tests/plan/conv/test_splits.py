@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from popple.graph import DType
-from popple.plan.conv.cost import reduction_stages
+from popple.plan.conv.cost import estimate_costs, reduction_stages
 from popple.plan.conv.methods import find_methods
 from popple.plan.conv.problem import matmul_problem
 from popple.plan.conv.search import serial_parts
+from popple.plan.conv.setting import Setting
 from popple.plan.conv.splits import Serial, distinct_splits, find_candidates, thin
+from popple.plan.conv.transforms import Form
 from tests.plan.conv.machines import target_of
 
 F16 = DType.F16
@@ -65,3 +67,24 @@ def test_serial_parts_are_equal() -> None:
     assert serial_parts(1000, 16) == [2, 4, 5, 8, 10, 20, 25, 40, 50]
     assert serial_parts(16, 16) == []
     assert serial_parts(97, 1) == [97]
+
+
+def test_a_chosen_split_is_the_candidate_in_plain_numbers() -> None:
+    problem = matmul_problem(1, (100, 300, 500), F16, DType.F32, F16)
+    chip = target_of("bow").chip
+    method = find_methods(problem, chip)[0]
+    setting = Setting(Form("", problem), method, chip, Serial())
+    candidates = find_candidates(problem, method, chip.num_tiles, Serial())
+    costs = estimate_costs(candidates, setting)
+    at = int(costs.total.argmin())
+    split, cost = candidates.at(at), costs.at(at)
+    assert split.num_used == candidates.num_used[at]
+    assert split.num_summed == candidates.num_summed[at]
+    assert cost.total == costs.total[at]
+    assert cost.by_cause == tuple(costs.by_cause[:, at].tolist())
+    reference = tuple(cycles // 2 for cycles in cost.by_cause)
+    assert cost.excess(reference) == costs.excess(reference)[at]
+    assert cost.excess(()) == 0
+    assert math.prod(cost.stages) >= split.num_summed
+    # Numbers of NumPy would make equal solutions differ in how they print and hash.
+    assert {type(number) for number in (split.inputs, *split.field.shares)} == {int}

@@ -44,7 +44,7 @@ def test_gathering_scattered_parts_restores_the_layout() -> None:
     scattered = plan(make("reduce_scatter", [f32(64, 96)], [f32(16, 96)], replicas=4))
     gather = make("all_gather", [f32(16, 96)], [f32(64, 96)], replicas=4)
     made = plan(gather, scattered.outputs)
-    assert made.outputs[0].layout == "linear"
+    assert made.outputs[0].layout.is_linear
 
 
 def test_one_replica_needs_no_links() -> None:

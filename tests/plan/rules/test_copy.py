@@ -1,5 +1,6 @@
 """Streams, copies between chips, and stashes that lie beside their values."""
 
+from popple.plan.layout import Layout, Named
 from popple.plan.mapping import linear_mapping
 from popple.plan.opplan import Compute, HostCopy, LinkCopy, TileMapping
 from popple.program import TileVector
@@ -42,7 +43,9 @@ def test_what_was_stashed_is_restored_where_it_lay() -> None:
 
 
 def test_a_load_lies_where_what_it_is_like_lies() -> None:
-    few_tiles = TileMapping(TileVector.of([(4, 3072), (1468, 0)]), "four")
+    few_tiles = TileMapping(
+        TileVector.of([(4, 3072), (1468, 0)]), Layout(Named("four"))
+    )
     made = plan(make("remote_load", [MATRIX], [MATRIX]), (few_tiles,))
     assert made.outputs[0].bytes_by_tile == few_tiles.bytes_by_tile
     (copy,) = made.steps

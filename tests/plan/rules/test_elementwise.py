@@ -2,6 +2,7 @@
 
 from popple.graph import DType, TensorType
 from popple.plan import TileMapping
+from popple.plan.layout import Grouped, Layout, Named, PoolTiles
 from popple.plan.mapping import linear_mapping
 from popple.plan.opplan import Compute, Move
 from popple.program import TileVector
@@ -14,7 +15,9 @@ LINEAR = linear_mapping(f32(64, 96), bow().chip)
 
 
 def spread(num_tiles: int) -> TileMapping:
-    return TileMapping(TileVector.spread(64 * 96 * 4, num_tiles, TILES, 4), "mine")
+    return TileMapping(
+        TileVector.spread(64 * 96 * 4, num_tiles, TILES, 4), Layout(Named("mine"))
+    )
 
 
 def test_operands_that_lie_together_need_no_exchange() -> None:
@@ -68,14 +71,15 @@ def test_constant_operands_take_the_scalar_codelet() -> None:
 def test_comparison_gives_bytes_where_its_operands_lie() -> None:
     mask = TensorType(DType.BOOL, (64, 96))
     made = plan(make("less", [f32(64, 96), f32(64, 96)], [mask]))
-    assert made.outputs[0].layout == "linear"
+    assert made.outputs[0].layout.is_linear
     assert made.outputs[0].bytes_by_tile.runs[0] == (192, 32)
     assert made.outputs[0].bytes_by_tile.total == mask.num_bytes
 
 
 def grouped(axis: int, group: int) -> TileMapping:
     """The matrix on 200 tiles, some neighbours along an axis adjacent."""
-    return TileMapping(spread(200).bytes_by_tile, f"conv[64,96/{axis}:{group}|out]")
+    layout = Layout(Grouped((64, 96), axis, group, PoolTiles(200)))
+    return TileMapping(spread(200).bytes_by_tile, layout)
 
 
 def test_an_exchange_puts_groups_in_order() -> None:

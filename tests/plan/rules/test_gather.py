@@ -1,7 +1,7 @@
 """Gather and scatter: the split takes the least memory, stages follow from it."""
 
 from popple.graph import DType, TensorType
-from popple.plan.lookup import Lookup, Split, choose_splits, share_of
+from popple.plan.blocks.lookup import Lookup, Split, choose_splits, share_of
 from popple.plan.mapping import linear_mapping
 from popple.plan.opplan import Compute, Move, OpPlan
 from popple.target import load_target

@@ -12,7 +12,9 @@ from popple.errors import PlanError
 from popple.graph import DType
 from popple.place import MarkLinearLayers
 from popple.plan import PlannedProgram, plan_graph
-from popple.plan.opplan import Compute, Loop, Move, PlanOptions, TileMapping
+from popple.plan.layout import LINEAR
+from popple.plan.opplan import Compute, Loop, Move, TileMapping
+from popple.plan.options import PlanOptions
 from popple.program import TileVector
 from popple.target import load_target
 from tests.place.graphs import linear_layer
@@ -176,7 +178,7 @@ def test_operands_as_wished_need_no_rearrangement() -> None:
 
 def test_a_transposed_operand_is_rearranged() -> None:
     wished = plan_matmul((256, 512), (512, 512)).inputs[0]
-    columns_first = TileMapping(TileVector.spread(512 * 512 * 2, 1472, 1472), "linear")
+    columns_first = TileMapping(TileVector.spread(512 * 512 * 2, 1472, 1472), LINEAR)
     plan = plan_matmul((256, 512), (512, 512), inputs=(wished, columns_first))
     names = [s.name for s in flat_steps(plan.steps) if isinstance(s, Move | Compute)]
     # Blocks are gathered, transposed and sent on; operands are swapped in this plan.
@@ -184,7 +186,7 @@ def test_a_transposed_operand_is_rearranged() -> None:
 
 
 def test_rows_in_flat_order_are_only_exchanged() -> None:
-    rows_first = TileMapping(TileVector.spread(256 * 512 * 2, 1472, 1472), "linear")
+    rows_first = TileMapping(TileVector.spread(256 * 512 * 2, 1472, 1472), LINEAR)
     wished = plan_matmul((256, 512), (512, 512))
     plan = plan_matmul((256, 512), (512, 512), inputs=(rows_first, wished.inputs[1]))
     # Summed along rows, 16 neighbours are adjacent already: one exchange, no copy.
@@ -192,7 +194,7 @@ def test_rows_in_flat_order_are_only_exchanged() -> None:
 
 
 def test_rearranged_operands_live_until_they_are_sent() -> None:
-    linear = TileMapping(TileVector.spread(512 * 512 * 2, 1472, 1472), "linear")
+    linear = TileMapping(TileVector.spread(512 * 512 * 2, 1472, 1472), LINEAR)
     plan = plan_matmul((512, 512), (512, 512), inputs=(linear, linear))
     moves = [i for i, s in enumerate(plan.steps) if isinstance(s, Move)]
     for temporary in plan.temporaries:

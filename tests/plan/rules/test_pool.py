@@ -3,9 +3,10 @@
 import numpy as np
 
 from popple.graph import DType
+from popple.plan.blocks.pooling import PoolProblem, find_pool_split
 from popple.plan.codelets.pool import PoolVertex
+from popple.plan.layout import LINEAR, Grouped, Layout, PoolTiles
 from popple.plan.opplan import Compute, Move, OpPlan, PlanRequest, TileMapping
-from popple.plan.pooling import PoolProblem, find_pool_split
 from popple.plan.rules.pool import pool_problem
 from popple.program import TileVector
 from tests.plan.machines import bow, plan
@@ -74,8 +75,10 @@ def test_windows_that_stay_apart_make_one_long_row() -> None:
 
 def test_channels_that_lie_together_are_seen() -> None:
     vector = TileVector.spread(FIELD.num_bytes, 64, bow().chip.num_tiles, 2)
-    together = TileMapping(vector, "conv[2,64,32,32/1:16|out]")
-    flat = TileMapping(vector, "linear")
+    together = TileMapping(
+        vector, Layout(Grouped((2, 64, 32, 32), 1, 16, PoolTiles(64)))
+    )
+    flat = TileMapping(vector, LINEAR)
     signature = make("max_pool", [FIELD], [POOLED], kernel=(2, 2))
     groups = [
         pool_problem(PlanRequest(signature, (given,), bow())).group
@@ -98,7 +101,7 @@ def test_gradients_of_maxima_are_first_brought_to_the_forward_result() -> None:
 def test_channels_one_by_one_are_put_in_order() -> None:
     vector = TileVector.spread(FIELD.num_bytes, 64, bow().chip.num_tiles, 2)
     signature = make("max_pool", [FIELD], [POOLED], kernel=(3, 3))
-    made = plan(signature, (TileMapping(vector, "linear"),))
+    made = plan(signature, (TileMapping(vector, LINEAR),))
     assert "windows/order" in names(made)
 
 

@@ -1,8 +1,9 @@
 """Reductions: local where rows are whole, staged where they are not."""
 
 from popple.plan import OpPlan, TileMapping
+from popple.plan.blocks.reduction import stage_share
+from popple.plan.layout import Layout, Named
 from popple.plan.opplan import Compute, Move
-from popple.plan.reduction import stage_share
 from popple.program import TileVector
 from tests.plan.machines import bow, plan
 from tests.plan.signatures import f16, f32, make
@@ -16,7 +17,9 @@ def stages(made: OpPlan) -> str:
 
 def test_whole_rows_are_reduced_where_they_lie() -> None:
     # One row of 64 floats on each of 100 tiles.
-    rows = TileMapping(TileVector.spread(100 * 256, 100, TILES, 256), "rows")
+    rows = TileMapping(
+        TileVector.spread(100 * 256, 100, TILES, 256), Layout(Named("rows"))
+    )
     made = plan(make("reduce_sum", [f32(100, 64)], [f32(100)], dims=(1,)), (rows,))
     assert stages(made) == "C"
     assert made.outputs[0].bytes_by_tile.runs == ((100, 4), (TILES - 100, 0))

@@ -1,13 +1,14 @@
 """Softmax and norms are composed of reductions and passes."""
 
 from popple.plan import TileMapping
+from popple.plan.layout import Layout, Named
 from popple.plan.opplan import Compute, Move
 from popple.program import TileVector
 from tests.plan.machines import bow, plan
 from tests.plan.signatures import f16, f32, make
 
 TILES = bow().chip.num_tiles
-ROWS = TileMapping(TileVector.spread(100 * 128, 100, TILES, 128), "rows")
+ROWS = TileMapping(TileVector.spread(100 * 128, 100, TILES, 128), Layout(Named("rows")))
 
 
 def test_softmax_of_whole_rows_needs_no_exchange() -> None:

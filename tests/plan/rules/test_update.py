@@ -1,6 +1,7 @@
 """Updates run where the weight lies, and put what is new beside it."""
 
 from popple.plan import TileMapping
+from popple.plan.layout import Layout, Named
 from popple.plan.mapping import linear_mapping
 from popple.plan.opplan import Compute, Move
 from popple.program import TileVector
@@ -8,7 +9,9 @@ from tests.plan.machines import bow, plan
 from tests.plan.signatures import f16, f32, make
 
 WEIGHT = f32(64, 96)
-HOME = TileMapping(TileVector.spread(24_576, 300, bow().chip.num_tiles, 8), "home")
+HOME = TileMapping(
+    TileVector.spread(24_576, 300, bow().chip.num_tiles, 8), Layout(Named("home"))
+)
 LINEAR = linear_mapping(WEIGHT, bow().chip)
 
 
@@ -30,7 +33,9 @@ def test_a_gradient_elsewhere_is_exchanged() -> None:
 
 
 def test_float_state_of_a_half_weight_lies_on_its_tiles() -> None:
-    half = TileMapping(TileVector.spread(12_288, 300, bow().chip.num_tiles, 8), "home")
+    half = TileMapping(
+        TileVector.spread(12_288, 300, bow().chip.num_tiles, 8), Layout(Named("home"))
+    )
     signature = make(
         "momentum_update", [f16(64, 96), f16(64, 96), WEIGHT], [f16(64, 96), WEIGHT]
     )

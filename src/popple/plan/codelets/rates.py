@@ -47,7 +47,7 @@ class Rates:
     integer: Rate = Rate(7, 1)
 
     def of(self, dtype: DType) -> Rate:
-        """The rate for one element type; small floats are priced as halves."""
+        """The rate for one element type; small floats count as halves."""
         if not dtype.is_float:
             return self.integer
         return self.f32 if dtype is DType.F32 else self.f16

@@ -58,6 +58,8 @@ def _find_copied(setting: Setting) -> _Copied:
     is_changed = bool(form.copied_inputs or form.copied_weights)
     pads_in = problem.in_channels % method.in_group != 0
     pads_out = problem.out_channels % method.out_group != 0
+    # Products are searched with operands exchanged and wish them so; a convolution that
+    # is exchanged has to turn them.
     is_turned = form.is_swapped != is_matmul
     is_copied = is_gradient or is_changed or is_turned or pads_in
     turns_result = form.is_swapped != (is_gradient or is_matmul)

@@ -9,7 +9,7 @@ receive the same inputs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,47 @@ _BUFFER_BYTES = 200
 
 
 @dataclass(frozen=True)
+class SplitCost:
+    """Cycles by cause of one split, and what they were found from.
+
+    `memory_bytes` are temporary, `partials_bytes` those of the partial sums; elements
+    are received in every serial part; `stages` add up so many partials each.
+    """
+
+    exchange: int
+    compute: int
+    reduction: int
+    serial: int
+    copies: int
+    fixed: int
+    memory_bytes: int
+    partials_bytes: int
+    received_inputs: int
+    received_weights: int
+    stages: tuple[int, ...]
+
+    @property
+    def by_cause(self) -> tuple[int, ...]:
+        """Cycles of each cause."""
+        causes = (self.exchange, self.compute, self.reduction, self.serial)
+        return (*causes, self.copies, self.fixed)
+
+    @property
+    def total(self) -> int:
+        """Cycles of the whole plan."""
+        return sum(self.by_cause)
+
+    def excess(self, reference: tuple[int, ...]) -> int:
+        """Cycles beyond those of the reference, cause by cause; none without one."""
+        if not reference:
+            return 0
+        pairs = zip(self.by_cause, reference, strict=True)
+        return sum(max(0, cycles - limit) for cycles, limit in pairs)
+
+
+@dataclass(frozen=True)
 class Costs:
-    """Cycles by cause, and temporary bytes, of each candidate."""
+    """Cycles by cause of each candidate, and what they were found from."""
 
     exchange: Ints
     compute: Ints
@@ -46,10 +85,27 @@ class Costs:
     copies: Ints
     fixed: Ints
     memory_bytes: Ints
+    partials_bytes: Ints
+    received_inputs: Ints
+    received_weights: Ints
+    stages: list[Ints]
 
-    def take(self, index: Ints) -> Costs:
-        """The candidates at `index`."""
-        return Costs(*(getattr(self, f.name)[index] for f in fields(self)))
+    def at(self, index: int) -> SplitCost:
+        """The candidate at `index`."""
+        depths = [int(depth[index]) for depth in self.stages]
+        return SplitCost(
+            exchange=int(self.exchange[index]),
+            compute=int(self.compute[index]),
+            reduction=int(self.reduction[index]),
+            serial=int(self.serial[index]),
+            copies=int(self.copies[index]),
+            fixed=int(self.fixed[index]),
+            memory_bytes=int(self.memory_bytes[index]),
+            partials_bytes=int(self.partials_bytes[index]),
+            received_inputs=int(self.received_inputs[index]),
+            received_weights=int(self.received_weights[index]),
+            stages=tuple(depth for depth in depths if depth > 1),
+        )
 
     @property
     def total(self) -> Ints:
@@ -74,6 +130,7 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     serial, chip = setting.serial, setting.chip
     received_inputs, received_weights = received_elements(candidates, setting)
     to_cycles = setting.element_bytes / chip.exchange_bytes_per_cycle
+    # Tiles that differ only in output channels need the same inputs.
     inputs = received_inputs * to_cycles / input_bus_width(candidates.out_split, chip)
     weights = received_weights * to_cycles
     phases = setting.phase_cycles * ((received_inputs > 0) + (received_weights > 0))
@@ -83,7 +140,13 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     stages = reduction_stages(candidates.num_summed)
     reduction, sums, reduce_bytes = _estimate_reduction(candidates, stages, setting)
     copies = estimate_copies(candidates.num_used, setting)
-    during = _estimate_memory(candidates, sums, reduce_bytes, setting)
+    partials = partials_bytes(candidates, setting)
+    received = (received_inputs, received_weights)
+    held = sum(held_bytes(candidates, received, setting))
+    # Either operands and partials are live, or partials and those that arrive.
+    during = np.maximum(held + partials, partials + reduce_bytes)
+    if serial.in_parts > 1:
+        during = during + sums * setting.partial_bytes
     return Costs(
         exchange=_whole(exchange),
         compute=serial.count * compute,
@@ -92,6 +155,10 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
         copies=serial.count * copies.cycles,
         fixed=_estimate_cast(candidates, sums, setting),
         memory_bytes=np.maximum(during, copies.temporary_bytes),
+        partials_bytes=partials,
+        received_inputs=received_inputs,
+        received_weights=received_weights,
+        stages=stages,
     )
 
 
@@ -102,6 +169,11 @@ def _whole(cycles: NDArray[np.float64]) -> Ints:
 def input_bus_width(out_split: Ints, chip: Chip) -> Ints:
     """2 where paired tiles, alike but for output channels, share their buses."""
     return np.where(out_split % chip.tiles_per_exchange_bus, 1, _pairs(chip))
+
+
+def is_bus_shared(out_split: int, chip: Chip) -> bool:
+    """Whether paired tiles receive the same inputs."""
+    return _pairs(chip) > 1 and out_split % chip.tiles_per_exchange_bus == 0
 
 
 def _pairs(chip: Chip) -> int:
@@ -125,6 +197,7 @@ def reduction_stages(num_summed: Ints) -> list[Ints]:
     left = num_summed
     depths: list[Ints] = []
     for done in range(3):
+        # Stages of equal depth are the shortest; 1e-9 keeps exact roots whole.
         root = left ** (1 / np.maximum(stages - done, 1))
         depth = np.where(stages > done, np.ceil(root - 1e-9), 1).astype(np.int64)
         depths.append(depth)
@@ -179,18 +252,6 @@ def _estimate_cast(candidates: Candidates, sums: Ints, setting: Setting) -> Ints
     return setting.serial.out_parts * alone
 
 
-def _estimate_memory(
-    candidates: Candidates, sums: Ints, reduce_bytes: Ints, setting: Setting
-) -> Ints:
-    """Temporary bytes: operands and partials, or sums in progress if that is more."""
-    inputs, weights = held_bytes(candidates, setting)
-    partials = partials_bytes(candidates, setting)
-    during = np.maximum(inputs + weights + partials, partials + reduce_bytes)
-    if setting.serial.in_parts > 1:
-        return during + sums * setting.partial_bytes
-    return during
-
-
 def partials_bytes(candidates: Candidates, setting: Setting) -> Ints:
     """Bytes of the partial sums, those a vertex keeps twice included."""
     partials = candidates.partials * setting.partial_bytes
@@ -199,9 +260,10 @@ def partials_bytes(candidates: Candidates, setting: Setting) -> Ints:
     return partials + ceil_of(partials, candidates.groups_share) + _BUFFER_BYTES
 
 
-def held_bytes(candidates: Candidates, setting: Setting) -> tuple[Ints, Ints]:
+def held_bytes(
+    candidates: Candidates, received: tuple[Ints, Ints], setting: Setting
+) -> tuple[Ints, Ints]:
     """Bytes of the copies of inputs and weights; none where all lies in place."""
-    received = received_elements(candidates, setting)
     held = (candidates.inputs, candidates.weights)
     size = setting.element_bytes
     inputs, weights = (

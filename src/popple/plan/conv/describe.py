@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from popple.plan.conv.cost import reduction_stages
 from popple.plan.conv.search import Choice, Solution
-from popple.plan.conv.vertices import Ints
 from popple.units import ceil_div
 
 
@@ -19,12 +17,12 @@ def describe_splits(solution: Solution) -> str:
     batch, *field = _parts_of((problem.batch, *problem.out_field), split.field.shares)
     kernel = _parts_of(problem.kernel, split.kernel.shares)
     parts = {
-        "groups": [int(split.groups_split[0])],
+        "groups": [split.groups_split],
         "batch": [batch],
         "field": field,
         "kernel": kernel,
-        "in-channels": [int(split.in_split[0])],
-        "out-channels": [int(split.out_split[0])],
+        "in-channels": [split.in_split],
+        "out-channels": [split.out_split],
     }
     serial = solution.setting.serial
     in_turn = {"in-channels": [serial.in_parts], "out-channels": [serial.out_parts]}
@@ -32,9 +30,8 @@ def describe_splits(solution: Solution) -> str:
     return f"{text}; in turn {_render_parts(in_turn)}" if serial.count > 1 else text
 
 
-def _parts_of(dims: Sequence[int], shares: Sequence[Ints]) -> list[int]:
-    pairs = zip(dims, shares, strict=True)
-    return [ceil_div(dim, int(share[0])) for dim, share in pairs]
+def _parts_of(dims: Sequence[int], shares: Sequence[int]) -> list[int]:
+    return [ceil_div(dim, share) for dim, share in zip(dims, shares, strict=True)]
 
 
 def _render_parts(parts: dict[str, list[int]]) -> str:
@@ -47,30 +44,13 @@ def _render_parts(parts: dict[str, list[int]]) -> str:
 
 def describe_reduction(solution: Solution) -> str:
     """How partials are added up: `78 partials of f32 in 2 stages, 9 x 9`."""
-    count = int(solution.split.num_summed[0])
+    count = solution.split.num_summed
     dtype = solution.setting.method.partials.value
     if count == 1:
         return f"none, sums in {dtype} stay where they are"
-    depths = [int(d[0]) for d in reduction_stages(solution.split.num_summed)]
-    stages = [str(depth) for depth in depths if depth > 1]
+    stages = [str(depth) for depth in solution.cost.stages]
     many = "1 stage" if len(stages) == 1 else f"{len(stages)} stages"
     return f"{count} partials of {dtype} in {many}, {' x '.join(stages)}"
-
-
-def short_splits(solution: Solution) -> str:
-    """The same without blanks, with all shares of the field, as part of a layout."""
-    split, serial = solution.split, solution.setting.serial
-    field = "x".join(str(int(share[0])) for share in split.field.shares)
-    numbers = {
-        "g": int(split.groups_split[0]),
-        "f": field,
-        "k": int(split.kernel.counts[0]),
-        "i": int(split.in_split[0]),
-        "o": int(split.out_split[0]),
-        "s": f"{serial.out_parts}.{serial.in_parts}",
-    }
-    swap = "swap" if solution.setting.form.is_swapped else ""
-    return swap + "".join(f"{key}{value}" for key, value in numbers.items())
 
 
 def describe_method(solution: Solution) -> str:
@@ -84,8 +64,10 @@ def describe_choice(choice: Choice, num_macs: int) -> tuple[tuple[str, str], ...
     """Key and text of everything a report shows about the plan."""
     best = choice.best
     wished = choice.wished_cycles
+    # Only told if it says something: what more memory would give, and copies around the
+    # product that the planner counted on.
     slower = (("with_all_memory", f"{wished} cycles"),) if wished < best.cycles else ()
-    copies = int(best.costs.copies[0])
+    copies = best.cost.copies
     around = (("expected_copies", f"{copies} cycles"),) if copies else ()
     rate = num_macs / (best.setting.chip.num_tiles * max(best.cycles, 1))
     return (
@@ -93,7 +75,7 @@ def describe_choice(choice: Choice, num_macs: int) -> tuple[tuple[str, str], ...
         ("form", best.setting.form.name or "plain"),
         ("splits", describe_splits(best)),
         ("reduction", describe_reduction(best)),
-        ("tiles", str(int(best.split.num_used[0]))),
+        ("tiles", str(best.split.num_used)),
         ("macs_per_cycle", f"{rate:.2f} per tile"),
         ("estimated_cycles", str(best.cycles)),
         ("temporary_bytes", str(best.memory_bytes)),

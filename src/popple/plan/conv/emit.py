@@ -6,74 +6,27 @@ operands brought to the tiles, partials, sums in stages, casts; serial parts as 
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
-
-from popple.graph import TensorType
-from popple.plan.conv.cost import (
-    input_bus_width,
-    partials_bytes,
-    received_elements,
-    reduction_stages,
-)
-from popple.plan.conv.describe import (
-    describe_choice,
-    describe_runners_up,
-    short_splits,
-)
-from popple.plan.conv.draft import Draft
-from popple.plan.conv.joint import (
-    are_weights_home,
-    gradient_mapping,
-    is_joint,
-    joint_splits,
-    turn_weights,
-)
-from popple.plan.conv.layouts import Adjacency, adjacency_of_axis, render_layout
-from popple.plan.conv.occupancy import Occupancy, find_occupancy
+from popple.plan.builder import PlanBuilder
+from popple.plan.conv.cost import is_bus_shared
+from popple.plan.conv.describe import describe_choice, describe_runners_up
+from popple.plan.conv.joint import are_weights_home, turn_weights
+from popple.plan.conv.occupancy import add_multi, find_occupancy
 from popple.plan.conv.problem import ConvProblem, Purpose
 from popple.plan.conv.search import Choice, Solution, find_choice
 from popple.plan.conv.supply import Need, Supply, supply_operand
 from popple.plan.conv.vertices import (
-    Ints,
     add_in_place_cycles,
     cast_cycles,
     reduce_cycles,
     slice_cycles,
 )
-from popple.plan.opplan import Move, OpPlan, PlanRequest, TileMapping
+from popple.plan.conv.wishes import Operand, Roles, Wishes, roles_in_form
+from popple.plan.opplan import Move, OpPlan, PlanRequest
 from popple.program import VertexGroup
 from popple.target import Chip
 from popple.units import ceil_div
-
-# Position of the weights among the inputs of a linear layer's products.
-_WEIGHTS_OF_PRODUCT = 1
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An input of the op: its position, type and the dimension summed over."""
-
-    index: int
-    type: TensorType
-    axis: int
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which input is the field, which the kernel, and how the result is blocked.
-
-    `out_axis` of the result are the output channels, `rows_axis` what takes their
-    place when operands are swapped.
-    """
-
-    field: Operand
-    weights: Operand
-    result: TensorType
-    out_axis: int
-    rows_axis: int
 
 
 def plan_conv(
@@ -94,16 +47,15 @@ def plan_choice(
     choice: Choice,
 ) -> OpPlan:
     """The steps on tiles of a plan that was chosen."""
+    builder = PlanBuilder(request, rule)
     emitter = _Emitter(request, problem, roles, choice.best)
-    steps, temporaries = emitter.emit().finish()
-    return OpPlan(
-        rule,
-        outputs=(emitter.output_mapping(),),
-        steps=steps,
-        inputs=emitter.wishes(),
-        temporaries=temporaries,
+    emitter.emit(builder)
+    for key, text in describe_choice(choice, problem.num_macs):
+        builder.note(key, text)
+    return builder.finish(
+        [emitter.wishes.output_mapping()],
+        emitter.wishes.input_mappings(),
         flops=2 * problem.num_macs,
-        choice=describe_choice(choice, problem.num_macs),
         runners_up=describe_runners_up(choice),
         is_memory_bound=choice.is_memory_bound,
         is_interleaved=emitter.is_output_interleaved,
@@ -134,105 +86,30 @@ class _Emitter:
     ) -> None:
         self.request = request
         self.problem = problem
-        self.roles = _as_searched(roles, solution)
+        self.roles = roles_in_form(roles, solution)
         self.solution = solution
         self.setting = solution.setting
         self.chip = request.target.chip
-        self.first_tile = _own_tiles(request)[0]
-        self.occupancy: Occupancy = find_occupancy(
-            solution, self.chip.num_tiles, self.first_tile
-        )
+        first_tile, _ = _own_tiles(request)
+        self.occupancy = find_occupancy(solution, self.chip.num_tiles, first_tile)
+        self.wishes = Wishes(problem, self.roles, solution, self.occupancy)
 
-    def emit(self) -> Draft:
-        """All steps of the plan."""
-        draft = Draft()
-        inputs = self._supply(draft, self.roles.field, "inputs")
-        weights = self._supply(draft, self.roles.weights, "weights")
+    def emit(self, builder: PlanBuilder) -> None:
+        """Add all steps of the plan."""
+        inputs = self._supply(builder, self.roles.field, "inputs")
+        weights = self._supply(builder, self.roles.weights, "weights")
         if self.setting.serial.count == 1:
-            held = (*self._bring(draft, inputs), *self._bring(draft, weights))
-            self._multiply(draft, held, (*_in_place(inputs), *_in_place(weights)))
-            self._finish(draft)
+            held = (*self._bring(builder, inputs), *self._bring(builder, weights))
+            self._multiply(builder, held, (*_in_place(inputs), *_in_place(weights)))
+            self._finish(builder)
         else:
-            self._emit_loop(draft, inputs, weights)
-        return draft
+            self._emit_loop(builder, inputs, weights)
 
-    def output_mapping(self) -> TileMapping:
-        """Where the result lies: over the tiles that summed it up."""
-        result, method = self.roles.result, self.setting.method
-        axis, group = self.roles.out_axis, method.out_group
-        group = min(group, result.shape[axis])
-        vector = self.occupancy.spread(result.num_bytes, group * result.dtype.num_bytes)
-        if is_joint(self.solution, Purpose.LINEAR_WEIGHT_GRAD):
-            return gradient_mapping(self.solution, self.occupancy, result, axis)
-        splits = f"out {self._splits()}"
-        return TileMapping(vector, render_layout(result.shape, axis, group, splits))
-
-    def wishes(self) -> tuple[TileMapping | None, ...]:
-        """The mapping wanted for each input of the op, in their order."""
-        wanted = {
-            operand.index: self._wish(operand, splits)
-            for operand, splits in (
-                (self.roles.field, self._field_splits()),
-                (self.roles.weights, f"weights {self._splits()}"),
-            )
-        }
-        return tuple(wanted[index] for index in sorted(wanted))
-
-    def _field_splits(self) -> str:
-        if is_joint(self.solution, Purpose.LINEAR):
-            return joint_splits(self.solution)
-        return f"in {self._splits()}"
-
-    def _wish(self, operand: Operand, splits: str) -> TileMapping:
-        """Spread over the tiles that use it, the summed dimension innermost."""
-        group = math.gcd(self._in_group(operand), self._num_summed(operand))
-        shape, size = operand.type.shape, operand.type.dtype.num_bytes
-        vector = self.occupancy.spread(operand.type.num_bytes, group * size)
-        return TileMapping(vector, render_layout(shape, operand.axis, group, splits))
-
-    def _splits(self) -> str:
-        splits = short_splits(self.solution)
-        return f"{splits} from tile {self.first_tile}" if self.first_tile else splits
-
-    def _in_group(self, operand: Operand) -> int:
-        """Neighbours that the vertices want, zeros that fill a group up included."""
-        group = self.setting.method.in_group
-        return (
-            group if self._keeps_channels() else min(group, self._num_summed(operand))
-        )
-
-    def _num_summed(self, operand: Operand) -> int:
-        """Elements of the operand that one sum runs over, side by side."""
-        if self._keeps_channels():
-            return self.problem.in_channels
-        return operand.type.shape[operand.axis]
-
-    def _keeps_channels(self) -> bool:
-        """Whether input channels of the form are those of the op, and no more."""
-        return self.setting.form.problem.in_channels == self.problem.in_channels
-
-    def _adjacency(self, operand: Operand) -> Adjacency:
-        group = self._in_group(operand)
-        return adjacency_of_axis(operand.type.shape, operand.axis, group)
-
-    def _turned_group(self, operand: Operand) -> int:
-        """Weights are turned for the backward pass before they are padded.
-
-        Not so if that leaves single elements: then they are padded first.
-        """
-        group = self._in_group(operand)
-        is_backward = self.problem.purpose is Purpose.LINEAR_INPUT_GRAD
-        if not is_backward or operand.index != _WEIGHTS_OF_PRODUCT:
-            return group
-        common = math.gcd(group, self._num_summed(operand))
-        return common if common > 1 else group
-
-    def _supply(self, draft: Draft, operand: Operand, name: str) -> Supply:
+    def _supply(self, builder: PlanBuilder, operand: Operand, name: str) -> Supply:
         """Where the operand comes from, after any rearrangement it needs."""
         is_field = name == "inputs"
-        form, split = self.setting.form, self.solution.split
-        position = 0 if is_field else 1
-        received = received_elements(split, self.setting)[position][0]
+        form, split, cost = self.setting.form, self.solution.split, self.solution.cost
+        received = cost.received_inputs if is_field else cost.received_weights
         held = split.inputs if is_field else split.weights
         copied = form.copied_inputs if is_field else form.copied_weights
         size = self.setting.element_bytes
@@ -241,35 +118,35 @@ class _Emitter:
             name=name,
             position=operand.index,
             type=operand.type,
-            adjacency=self._adjacency(operand),
-            turned_group=self._turned_group(operand),
+            adjacency=self.wishes.adjacency_of(operand),
+            turned_group=self.wishes.turned_group(operand),
             copied_bytes=size * copied,
-            held_bytes=size * int(held[0]),
-            received_bytes=size * int(received),
+            held_bytes=size * held,
+            received_bytes=size * received,
             num_parts=parts,
             is_shared=is_field and self._is_shared(),
         )
         given = self.request.inputs[operand.index]
-        splits = self._field_splits() if is_field else f"weights {self._splits()}"
-        wish = self._wish(operand, splits)
+        wish = self.wishes.mapping_of(operand)
+        # A joint plan computes with operands exchanged: the weights are its field.
         if is_field and are_weights_home(self.solution, given):
             need = replace(need, received_bytes=0)
             if self.problem.purpose is Purpose.LINEAR_INPUT_GRAD:
-                return turn_weights(draft, need, self.solution, self.occupancy)
-        return supply_operand(draft, need, given, wish, self.occupancy, self.chip)
+                return turn_weights(builder, need, self.solution, self.occupancy)
+        return supply_operand(builder, need, given, wish, self.occupancy, self.chip)
 
     def _is_shared(self) -> bool:
-        return int(input_bus_width(self.solution.split.out_split, self.chip)[0]) > 1
+        return is_bus_shared(self.solution.split.out_split, self.chip)
 
-    def _bring(self, draft: Draft, supply: Supply) -> tuple[str, ...]:
+    def _bring(self, builder: PlanBuilder, supply: Supply) -> tuple[str, ...]:
         """The exchange that gives every tile its part; names what it occupies."""
         if not supply.received_bytes:
             if supply.copied_after_bytes:
-                return supply.sliced, supply.add_copy(draft, self.occupancy)
+                return supply.sliced, supply.add_copy(builder, self.occupancy)
             return supply.sliced, supply.rearranged
         received = self.occupancy.vector(supply.received_bytes)
         pieces = ceil_div(supply.received_bytes, max(1, supply.piece_bytes))
-        draft.add(
+        builder.add(
             Move(
                 f"exchange {supply.name}",
                 supply.sent_by_tile,
@@ -279,22 +156,24 @@ class _Emitter:
                 supply.reads,
             )
         )
+        # Vertices read the rearranged operand where it is, and beside it what came.
         if supply.is_in_place:
-            draft.begin(supply.name, received)
+            builder.begin(supply.name, received)
             return supply.name, supply.rearranged, supply.sliced
-        draft.end(supply.rearranged)
-        draft.end(supply.sliced)
-        draft.begin(supply.name, self.occupancy.vector(supply.held_bytes))
+        builder.end(supply.rearranged)
+        builder.end(supply.sliced)
+        builder.begin(supply.name, self.occupancy.vector(supply.held_bytes))
         if supply.copied_after_bytes:
-            return (supply.add_copy(draft, self.occupancy),)
+            return (supply.add_copy(builder, self.occupancy),)
         return (supply.name,)
 
     def _multiply(
-        self, draft: Draft, held: tuple[str, ...], reads: tuple[int, ...] = ()
+        self, builder: PlanBuilder, held: tuple[str, ...], reads: tuple[int, ...] = ()
     ) -> None:
         """Partials, then their sums in stages."""
-        setting, split = self.setting, self.solution.split
-        cycles = int(setting.method.cycles(split.work)[0])
+        setting, cost = self.setting, self.solution.cost
+        # The cost is that of all turns of a serial loop, the phase that of one.
+        cycles = cost.compute // setting.serial.count
         flops = 2 * self.problem.num_macs // setting.serial.count
         group = VertexGroup(
             setting.method.codelet,
@@ -303,16 +182,18 @@ class _Emitter:
             self.occupancy.spread(flops),
             num_edges=3,
         )
-        draft.compute("partials", group, reads)
-        partials = int(split.partials[0])
+        builder.compute("partials", group, reads=reads)
+        # Without sums or casts the vertices write the output itself.
         if self._has_partials():
-            vector = self.occupancy.vector(_one(partials_bytes(split, setting)))
-            draft.begin("partials", vector, setting.method.is_interleaved)
+            vector = self.occupancy.vector(cost.partials_bytes)
+            builder.begin("partials", vector, setting.method.is_interleaved)
         for name in held:
-            draft.end(name)
+            builder.end(name)
+            # The units load operands and store partials in one cycle, which memory
+            # elements allow only if those are different ones.
             if setting.method.is_interleaved:
-                draft.mark_operand(name)
-        self._reduce(draft, partials)
+                builder.mark_operand(name)
+        self._reduce(builder, self.solution.split.partials)
 
     @property
     def is_output_interleaved(self) -> bool:
@@ -321,60 +202,64 @@ class _Emitter:
 
     def _has_partials(self) -> bool:
         """Whether partials differ from the output and so need memory of their own."""
-        is_summed = int(self.solution.split.num_summed[0]) > 1
+        is_summed = self.solution.split.num_summed > 1
         is_added = self.setting.serial.in_parts > 1
         return is_summed or is_added or self.setting.is_cast
 
-    def _reduce(self, draft: Draft, partials: int) -> None:
-        size = self.setting.partial_bytes
-        depths = [int(d[0]) for d in reduction_stages(self.solution.split.num_summed)]
-        stages = [depth for depth in depths if depth > 1]
+    def _reduce(self, builder: PlanBuilder, partials: int) -> None:
+        size, stages = self.setting.partial_bytes, self.solution.cost.stages
         previous = "partials"
         for number, depth in enumerate(stages, start=1):
             outputs = ceil_div(partials, depth)
+            # Each of `depth` tiles adds up its share of the outputs and has its own
+            # partials of them already.
             moved = self.occupancy.vector(outputs * (depth - 1) * size)
             messages = self.occupancy.vector(depth - 1)
             name = f"exchange partials {number}"
-            draft.add(Move(name, moved, moved, messages, reads=()))
-            draft.begin(f"received partials {number}", moved)
-            draft.multi(
+            builder.add(Move(name, moved, moved, messages, reads=()))
+            builder.begin(f"received partials {number}", moved)
+            add_multi(
+                builder,
                 f"reduce {number}",
                 "poplin::ReduceAdd",
                 self.occupancy,
                 self._reduce_cycles(outputs, depth),
             )
-            draft.end(previous)
-            draft.end(f"received partials {number}")
+            builder.end(previous)
+            builder.end(f"received partials {number}")
             previous = f"sums {number}"
+            # The last stage writes the output, unless turns of a loop are yet to be
+            # added.
             if number < len(stages) or self.setting.serial.in_parts > 1:
-                draft.begin(previous, self.occupancy.vector(outputs * size))
+                builder.begin(previous, self.occupancy.vector(outputs * size))
             partials = outputs
 
     def _reduce_cycles(self, outputs: int, depth: int) -> int:
         size, workers = self.setting.partial_bytes, self.chip.num_workers
-        return _one(reduce_cycles(_ones(outputs), _ones(depth), size, workers))
+        return reduce_cycles(outputs, depth, size, workers)
 
-    def _finish(self, draft: Draft) -> None:
+    def _finish(self, builder: PlanBuilder) -> None:
         """The cast to the output type, if no reduction has done it."""
-        if not self.setting.is_cast or int(self.solution.split.num_summed[0]) > 1:
+        if not self.setting.is_cast or self.solution.split.num_summed > 1:
             return
-        self._cast(draft)
-        draft.end("partials")
+        self._cast(builder)
+        builder.end("partials")
 
-    def _cast(self, draft: Draft) -> None:
-        cycles = _one(cast_cycles(_ones(self._num_sums()), self.chip.num_workers))
-        draft.multi("cast", "popops::Cast1D", self.occupancy, cycles)
+    def _cast(self, builder: PlanBuilder) -> None:
+        cycles = cast_cycles(self._num_sums(), self.chip.num_workers)
+        add_multi(builder, "cast", "popops::Cast1D", self.occupancy, cycles)
 
     def _num_sums(self) -> int:
         """Sums on the fullest tile once all partials are added up."""
-        sums = int(self.solution.split.partials[0])
-        for depth in reduction_stages(self.solution.split.num_summed):
-            sums = ceil_div(sums, int(depth[0]))
+        sums = self.solution.split.partials
+        for depth in self.solution.cost.stages:
+            sums = ceil_div(sums, depth)
         return sums
 
-    def _emit_loop(self, draft: Draft, inputs: Supply, weights: Supply) -> None:
+    def _emit_loop(self, builder: PlanBuilder, inputs: Supply, weights: Supply) -> None:
         serial = self.setting.serial
-        body = Draft()
+        body = builder.part()
+        # Weights differ in every turn; inputs only if input channels are cut.
         self._slice(body, weights)
         held = self._bring(body, weights)
         if serial.in_parts > 1:
@@ -383,62 +268,44 @@ class _Emitter:
         self._multiply(body, held, (*_in_place(inputs), *_in_place(weights)))
         self._store(body)
         if serial.in_parts > 1:
+            # Sums over input channels outlive a turn, so they are memory of the loop.
             vector = self.occupancy.vector(
                 self._num_sums() * self.setting.partial_bytes
             )
-            draft.begin_next("accumulated", vector)
-        draft.add_loop(serial.count, body)
+            builder.begin_next("accumulated", vector)
+        builder.repeat("loop buffers", serial.count, body, interleaved="partials")
         for name in (inputs.rearranged, weights.rearranged):
-            draft.end(name)
+            builder.end(name)
         if serial.in_parts > 1:
             if self.setting.is_cast:
-                self._cast(draft)
-            draft.end("accumulated")
+                self._cast(builder)
+            builder.end("accumulated")
 
-    def _slice(self, body: Draft, supply: Supply) -> None:
+    def _slice(self, body: PlanBuilder, supply: Supply) -> None:
         """The operand's part for this turn, cut out where it lies."""
         size = self.setting.element_bytes
         elements = ceil_div(supply.sent_by_tile.maximum, size)
-        cycles = _one(slice_cycles(_ones(elements), size, self.chip.num_workers))
+        cycles = slice_cycles(elements, size, self.chip.num_workers)
         name, reads = supply.sliced, supply.reads
-        body.multi(name, "popops::DynamicSlice1D", self.occupancy, cycles, reads)
+        add_multi(body, name, "popops::DynamicSlice1D", self.occupancy, cycles, reads)
         part = self.occupancy.vector(supply.sent_by_tile.maximum)
         body.begin(supply.sliced, part)
 
-    def _store(self, body: Draft) -> None:
+    def _store(self, body: PlanBuilder) -> None:
         """This turn's result put in its place, or added to those before."""
-        sums, workers = _ones(self._num_sums()), self.chip.num_workers
+        sums, workers = self._num_sums(), self.chip.num_workers
         if self.setting.serial.in_parts > 1:
             size = self.setting.partial_bytes
-            cycles = _one(add_in_place_cycles(sums, size, workers))
-            body.multi("add", "popops::ScaledAdd", self.occupancy, cycles)
+            cycles = add_in_place_cycles(sums, size, workers)
+            add_multi(body, "add", "popops::ScaledAdd", self.occupancy, cycles)
             return
         self._finish(body)
-        cycles = _one(slice_cycles(sums, self.problem.output.num_bytes, workers))
-        body.multi("update", "popops::DynamicUpdateSlice1D", self.occupancy, cycles)
-
-
-def _as_searched(roles: Roles, solution: Solution) -> Roles:
-    """The roles as the form has them: swapped operands block the result by rows."""
-    if not solution.setting.form.is_swapped:
-        return roles
-    return replace(
-        roles,
-        field=roles.weights,
-        weights=roles.field,
-        out_axis=roles.rows_axis,
-        rows_axis=roles.out_axis,
-    )
+        cycles = slice_cycles(sums, self.problem.output.num_bytes, workers)
+        add_multi(
+            body, "update", "popops::DynamicUpdateSlice1D", self.occupancy, cycles
+        )
 
 
 def _in_place(supply: Supply) -> tuple[int, ...]:
     """The input that the vertices read where it lies, if it need not be exchanged."""
     return () if supply.received_bytes else supply.reads
-
-
-def _ones(value: int) -> Ints:
-    return np.array([value], dtype=np.int64)
-
-
-def _one(values: Ints) -> int:
-    return int(values[0])

@@ -11,15 +11,14 @@ from __future__ import annotations
 import math
 
 from popple.graph import TensorType
-from popple.plan.conv.draft import Draft
-from popple.plan.conv.layouts import render_layout
-from popple.plan.conv.occupancy import Occupancy
+from popple.plan.builder import PlanBuilder
+from popple.plan.conv.occupancy import Occupancy, add_multi
 from popple.plan.conv.problem import Purpose
 from popple.plan.conv.search import Solution
 from popple.plan.conv.supply import Need, Supply
 from popple.plan.conv.vertices import copy_cycles, transpose_cycles
+from popple.plan.layout import Grouped, JointTiles, Layout, permuted
 from popple.plan.opplan import TileMapping
-from popple.plan.permutation import Permutation
 from popple.units import ceil_div
 
 _WORD_BYTES = 8
@@ -31,23 +30,22 @@ def is_joint(solution: Solution, purpose: Purpose) -> bool:
     return setting.is_joint and setting.form.problem.purpose is purpose
 
 
-def joint_splits(solution: Solution) -> str:
+def joint_tiles(solution: Solution) -> JointTiles:
     """How the weights of a layer are split, the same seen from each of its passes."""
     split, purpose = solution.split, solution.setting.form.problem.purpose
-    groups, field = int(split.groups_split[0]), int(split.field.counts[0])
-    ins, outs = int(split.in_split[0]), int(split.out_split[0])
+    field, ins, outs = split.field.count, split.in_split, split.out_split
     inputs, outputs = {
         Purpose.LINEAR_INPUT_GRAD: (field, ins),
         Purpose.LINEAR_WEIGHT_GRAD: (outs, field),
     }.get(purpose, (ins, field))
-    return f"joint g{groups}i{inputs}o{outputs}"
+    return JointTiles(split.groups_split, inputs, outputs)
 
 
 def are_weights_home(solution: Solution, given: TileMapping | None) -> bool:
     """Whether the weights lie where all passes use them; unplaced ones will."""
-    if given is None:
+    if given is None or not solution.setting.is_joint:
         return is_joint(solution, Purpose.LINEAR)
-    return solution.setting.is_joint and joint_splits(solution) in given.layout
+    return given.layout.joint_tiles == joint_tiles(solution)
 
 
 def gradient_mapping(
@@ -55,24 +53,25 @@ def gradient_mapping(
 ) -> TileMapping:
     """The gradient of the weights as these lie, whichever way round it is."""
     *groups, rows, columns = range(len(result.shape))
-    turn = Permutation(result.shape, (*groups, columns, rows))
+    turned = (*groups, columns, rows)
     is_turned = inputs_axis != rows
-    shape = turn.result if is_turned else result.shape
+    shape = tuple(result.shape[d] for d in turned) if is_turned else result.shape
     group = math.gcd(solution.setting.method.out_group, result.shape[inputs_axis])
-    layout = render_layout(shape, rows, group, joint_splits(solution))
+    layout = Layout(Grouped(shape, rows, group, joint_tiles(solution)))
     if is_turned:
-        layout = f"{layout}>{turn.inverse().normal()}"
+        # Exchanging the last two dimensions undoes itself.
+        layout = layout.viewed(permuted(shape, turned))
     vector = occupancy.spread(result.num_bytes, group * result.dtype.num_bytes)
     return TileMapping(vector, layout)
 
 
 def turn_weights(
-    draft: Draft, need: Need, solution: Solution, occupancy: Occupancy
+    builder: PlanBuilder, need: Need, solution: Solution, occupancy: Occupancy
 ) -> Supply:
     """Weights transposed block by block on the tiles that they lie on."""
     name, reads = f"transpose {need.name}", (need.position,)
     cycles = _turning_cycles(need, solution)
-    draft.multi(name, "popops::Transpose", occupancy, cycles, reads)
+    add_multi(builder, name, "popops::Transpose", occupancy, cycles, reads)
     turned = occupancy.spread(need.type.num_bytes)
     supply = Supply(
         need.name,
@@ -83,7 +82,7 @@ def turn_weights(
         is_shared=False,
         reads=(),
     )
-    draft.begin(supply.rearranged, turned)
+    builder.begin(supply.rearranged, turned)
     return supply
 
 
@@ -91,7 +90,8 @@ def _turning_cycles(need: Need, solution: Solution) -> int:
     """Blocks of a group by a group, element by element if those fill no words."""
     setting = solution.setting
     group, size = setting.method.in_group, setting.element_bytes
+    # The transposing vertex works in 64-bit words.
     if group * size % _WORD_BYTES:
         return copy_cycles(need.held_bytes, size)
-    blocks = ceil_div(int(solution.split.inputs[0]), group * group)
+    blocks = ceil_div(solution.split.inputs, group * group)
     return transpose_cycles(group, group, blocks, size, setting.chip.num_workers)

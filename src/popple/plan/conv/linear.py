@@ -34,8 +34,8 @@ from popple.plan.conv.setting import Setting
 from popple.plan.conv.splits import (
     Candidates,
     Grid,
+    Parts,
     Serial,
-    Split,
     distinct_splits,
     make_candidates,
     thin,
@@ -126,6 +126,7 @@ def find_linear(layer: Linear, chip: Chip, memory_proportion: float) -> LinearPl
 def _is_better(joint: _Trio, apart: dict[LinearPass, Choice], limit: float) -> bool:
     most = max(choice.best.memory_bytes for choice in apart.values())
     cycles = sum(choice.best.cycles for choice in apart.values())
+    # As in PopLibs the comparison is of the sums: one pass may get slower.
     return most > limit or sum(s.cycles for s in joint.values()) <= cycles
 
 
@@ -139,6 +140,7 @@ class _Ways:
 
 def _find_joint(layer: Linear, chip: Chip, limit_bytes: float) -> _Trio | None:
     """The best joint plan that fits; serial parts are not tried."""
+    # Sums of another type than the weights cannot lie in their place.
     if layer.dtype is not layer.output:
         return None
     best: _Trio | None = None
@@ -160,10 +162,11 @@ def _evaluate(
     costs = {w: estimate_costs(made[w], s) for w, s in settings.items()}
     total = np.sum([c.total for c in costs.values()], axis=0)
     memory = np.max([c.memory_bytes for c in costs.values()], axis=0)
+    # One split serves all three passes, so the worst of them must fit.
     cycles = np.where(memory <= limit_bytes, total, math.inf)
-    at = np.array([cycles.argmin()], dtype=np.int64)
+    at = int(cycles.argmin())
     solutions = {
-        w: Solution(s, made[w].take(at), costs[w].take(at)) for w, s in settings.items()
+        w: Solution(s, made[w].at(at), costs[w].at(at)) for w, s in settings.items()
     }
     return float(cycles.min()), solutions
 
@@ -178,6 +181,7 @@ def _find_splits(layer: Linear, grain: int, num_tiles: int) -> tuple[Ints, Ints,
     axes = [distinct_splits(layer.groups, num_tiles)]
     for size in (layer.inputs, layer.outputs):
         axes.append(distinct_splits(ceil_div(size, grain), num_tiles))
+    # Every option is one of all three passes: the grid must stay small.
     axes = [thin(axis, _MAX_SPLITS) for axis in axes]
     groups, ins, outs = (m.ravel() for m in np.meshgrid(*axes, indexing="ij"))
     fits = groups * ins * outs <= num_tiles
@@ -206,7 +210,7 @@ def _cut(
     return make_candidates(
         setting.form.problem,
         method,
-        Split(groups, depth[1], channels[1]),
+        Parts(groups, depth[1], channels[1]),
         (
             ceil_of(layer.groups, groups),
             ceil_of(depth[0], method.in_group),

@@ -9,9 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from popple.plan.builder import PlanBuilder
+from popple.plan.codelets.sizes import PARTIALS_CODE_BYTES
 from popple.plan.conv.search import Solution
-from popple.program import TileVector
+from popple.program import Codelet, Thread, TileVector, VertexGroup
 from popple.units import ceil_div
+
+_STATE_BYTES = 16
+_SOURCE = "graphcore/poplibs lib/poplin/ConvModel.cpp"
 
 
 @dataclass(frozen=True)
@@ -57,9 +62,11 @@ def find_occupancy(
 ) -> Occupancy:
     """How full the solution's tiles are, on a chip of `num_tiles`."""
     axes = _axes(solution)
-    num_used = int(solution.split.num_used[0])
+    num_used = solution.split.num_used
     num_full = min(num_used, math.prod(size // share for size, share in axes))
     fullest = math.prod(share for _, share in axes)
+    # What full tiles leave is shared evenly by the rest: a mean, as the exact shares
+    # would need a run for each of them.
     left = math.prod(size for size, _ in axes) - num_full * fullest
     num_rest = num_used - num_full
     rest = left / (num_rest * fullest) if num_rest else 1.0
@@ -81,4 +88,19 @@ def _axes(solution: Solution) -> list[tuple[int, int]]:
     ]
     shares = [split.groups_share, split.in_share, split.out_share]
     shares += [*split.field.shares, *split.kernel.shares]
-    return [(size, int(share[0])) for size, share in zip(sizes, shares, strict=True)]
+    return list(zip(sizes, shares, strict=True))
+
+
+def add_multi(
+    builder: PlanBuilder,
+    name: str,
+    codelet: str,
+    occupancy: Occupancy,
+    cycles: int,
+    reads: tuple[int, ...] = (),
+) -> None:
+    """Add a phase of one multi-worker vertex on every tile used."""
+    # One vertex for all workers of a tile, as PopLibs has them around products.
+    kind = Codelet(codelet, Thread.MULTI, PARTIALS_CODE_BYTES, _STATE_BYTES, _SOURCE)
+    group = VertexGroup(kind, occupancy.ones, occupancy.vector(cycles))
+    builder.compute(name, group, reads=reads)

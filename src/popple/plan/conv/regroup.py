@@ -55,6 +55,7 @@ def find_blocks(
     if size not in (2, 4) or old_group % grain or new_group % grain:
         return None
     num_blocks = ceil_div(tensor.num_elements, old_group * new_group)
+    # A block of a word by a word is the least that the vertex transposes.
     smallest = grain * grain
     factor = _cut(num_blocks, old_group * new_group // smallest, chip.num_tiles)
     by_columns = math.gcd(factor, old_group // grain)

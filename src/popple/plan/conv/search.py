@@ -15,11 +15,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from popple.plan.conv.cost import Costs, estimate_costs
+from popple.plan.conv.cost import Costs, SplitCost, estimate_costs
 from popple.plan.conv.methods import find_methods
 from popple.plan.conv.problem import ConvProblem
 from popple.plan.conv.setting import Setting
-from popple.plan.conv.splits import Candidates, Serial, find_candidates
+from popple.plan.conv.splits import Candidates, Serial, Split, find_candidates
 from popple.plan.conv.transforms import find_forms
 from popple.target import Chip
 from popple.units import ceil_div
@@ -34,30 +34,21 @@ _NOTICEABLE = 1.1
 
 @dataclass(frozen=True)
 class Solution:
-    """One candidate with its costs; arrays hold this one entry."""
+    """One split in one setting, with its cost."""
 
     setting: Setting
-    split: Candidates
-    costs: Costs
+    split: Split
+    cost: SplitCost
 
     @property
     def cycles(self) -> int:
         """Estimated cycles of the plan."""
-        return int(self.costs.total[0])
+        return self.cost.total
 
     @property
     def memory_bytes(self) -> int:
         """Temporary bytes on the fullest tile."""
-        return int(self.costs.memory_bytes[0])
-
-    @property
-    def cycles_by_cause(self) -> tuple[int, ...]:
-        """Estimated cycles, cause by cause."""
-        return tuple(int(cycles) for cycles in self.costs.by_cause[:, 0])
-
-    def excess(self, reference: tuple[int, ...]) -> int:
-        """Cycles beyond those of a reference, none without one."""
-        return int(self.costs.excess(reference)[0]) if reference else 0
+        return self.cost.memory_bytes
 
 
 @dataclass(frozen=True)
@@ -98,8 +89,8 @@ class _Evaluation:
         excess = self.costs.excess(reference)[fits] if reference else 0 * cycles
         order = np.lexsort((cycles, excess))[:_KEPT_EACH]
         return [
-            Solution(self.setting, self.candidates.take(only), self.costs.take(only))
-            for only in np.split(fits[order], len(order))
+            Solution(self.setting, self.candidates.at(index), self.costs.at(index))
+            for index in fits[order].tolist()
         ]
 
 
@@ -116,6 +107,7 @@ def find_choice(
     them least: it runs beside the reference, phase by phase.
     """
     limit_bytes = memory_proportion * chip.tile_memory_bytes
+    # Serial parts cost time: they are only looked at if memory decides.
     evaluations = _evaluate_parallel(problem, chip, limit_bytes)
     wished = min(e.least_cycles(math.inf) for e in evaluations)
     fitting = min(e.least_cycles(limit_bytes) for e in evaluations)
@@ -138,6 +130,7 @@ def _evaluate_parallel(
     evaluations: list[_Evaluation] = []
     fitting = math.inf
     for least_cycles, _, form, method in pool:
+        # Sorted by this bound: no later method can beat what was found.
         if least_cycles > fitting and evaluations:
             break
         evaluation = _evaluate(Setting(form, method, chip, Serial()))
@@ -184,6 +177,8 @@ def _serial_series(
         evaluation = _evaluate(replace(setting, serial=serial))
         yield evaluation
         cycles = evaluation.least_cycles(limit_bytes)
+        # More parts cost more slices; once that outweighs the memory, it only gets
+        # worse.
         if previous < math.inf and cycles >= previous:
             return
         previous = cycles
@@ -208,6 +203,7 @@ def _relax(evaluations: list[_Evaluation], limit_bytes: float, chip: Chip) -> fl
         return least
     while limit_bytes < least:
         limit_bytes *= 2
+        # Such a plan cannot run; the fastest is reported, and that it does not fit.
         if limit_bytes > 2 * chip.tile_memory_bytes:
             return math.inf
     return limit_bytes
@@ -218,7 +214,7 @@ def _rank(
 ) -> list[Solution]:
     solutions = [s for e in evaluations for s in e.find_best(limit_bytes, reference)]
     return sorted(
-        solutions, key=lambda s: (s.excess(reference), s.cycles, s.memory_bytes)
+        solutions, key=lambda s: (s.cost.excess(reference), s.cycles, s.memory_bytes)
     )
 
 

@@ -38,4 +38,5 @@ class Setting:
     @property
     def is_cast(self) -> bool:
         """Whether partials and output differ in type."""
+        # A reduction casts on its way; without one it is a phase of its own.
         return self.method.partials is not self.form.problem.output

@@ -66,7 +66,7 @@ def share_tiles(
     slack = 1 + options.cycle_back_off * len(smaller)
     shares = {largest: _share_of_largest(rivals[largest], chip, most, slack)}
     first = shares[largest].num_tiles
-    reference = rivals[largest].plan_on(chip, first).cycles_by_cause
+    reference = rivals[largest].plan_on(chip, first).cost.by_cause
     for number, index in enumerate(smaller):
         waiting = len(smaller) - 1 - number
         most = chip.num_tiles - first - reserved * waiting
@@ -74,7 +74,7 @@ def share_tiles(
         shares[index] = Share(first, count, reference)
         first += count
         plan = rivals[index].plan_on(chip, count, reference)
-        reference = tuple(map(max, reference, plan.cycles_by_cause))
+        reference = tuple(map(max, reference, plan.cost.by_cause))
     return [shares[index] for index in range(len(rivals))]
 
 
@@ -86,10 +86,10 @@ def _share_of_largest(rival: Rival, chip: Chip, most: int, slack: float) -> Shar
 
 def _fewest(rival: Rival, chip: Chip, most: int, reference: Reference) -> int:
     """As few tiles as do not exceed the reference more than with all of them."""
-    least = rival.plan_on(chip, most, reference).excess(reference)
+    least = rival.plan_on(chip, most, reference).cost.excess(reference)
 
     def suffices(num_tiles: int) -> bool:
-        return rival.plan_on(chip, num_tiles, reference).excess(reference) <= least
+        return rival.plan_on(chip, num_tiles, reference).cost.excess(reference) <= least
 
     return _bisect(most, suffices)
 

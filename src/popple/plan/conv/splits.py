@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
@@ -61,18 +61,59 @@ class Grid:
         """The options at `index`."""
         return Grid(tuple(s[index] for s in self.shares), self.counts[index])
 
+    def at(self, index: int) -> Cut:
+        """The option at `index`."""
+        shares = tuple(int(share[index]) for share in self.shares)
+        return Cut(shares, int(self.counts[index]))
+
     @property
     def size(self) -> Ints:
         """Positions in one share."""
         return product_of(self.shares)
 
 
-class Split(NamedTuple):
+@dataclass(frozen=True)
+class Cut:
+    """One split of several dimensions: the shares, and the tiles it uses."""
+
+    shares: tuple[int, ...]
+    count: int
+
+
+class Parts(NamedTuple):
     """Parts of the groups, the input channels and the output channels."""
 
     groups: Ints
     ins: Ints
     outs: Ints
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split and what it gives the fullest tile to do, as `Candidates` have many."""
+
+    groups_split: int
+    in_split: int
+    out_split: int
+    field: Cut
+    kernel: Cut
+    groups_share: int
+    in_share: int
+    out_share: int
+    inputs: int
+    weights: int
+    partials: int
+
+    @property
+    def num_used(self) -> int:
+        """Tiles that have something to do."""
+        channels = self.groups_split * self.in_split * self.out_split
+        return channels * self.field.count * self.kernel.count
+
+    @property
+    def num_summed(self) -> int:
+        """Tiles whose partials make one output."""
+        return self.in_split * self.kernel.count
 
 
 @dataclass(frozen=True)
@@ -96,16 +137,20 @@ class Candidates:
     partials: Ints
     work: TileWork
 
-    def take(self, index: Ints) -> Candidates:
-        """The candidates at `index`."""
-        names = ("groups_split", "in_split", "out_split", "groups_share", "in_share")
-        names += ("out_share", "inputs", "weights", "partials")
-        return replace(
-            self,
-            field=self.field.take(index),
-            kernel=self.kernel.take(index),
-            work=self.work.take(index),
-            **{name: getattr(self, name)[index] for name in names},
+    def at(self, index: int) -> Split:
+        """The candidate at `index`."""
+        return Split(
+            groups_split=int(self.groups_split[index]),
+            in_split=int(self.in_split[index]),
+            out_split=int(self.out_split[index]),
+            field=self.field.at(index),
+            kernel=self.kernel.at(index),
+            groups_share=int(self.groups_share[index]),
+            in_share=int(self.in_share[index]),
+            out_share=int(self.out_share[index]),
+            inputs=int(self.inputs[index]),
+            weights=int(self.weights[index]),
+            partials=int(self.partials[index]),
         )
 
     @property
@@ -131,6 +176,7 @@ def distinct_splits(size: int, limit: int) -> Ints:
     There are about two square roots of `size` of them: few parts, or parts of few.
     """
     few = np.arange(1, math.isqrt(size) + 2, dtype=np.int64)
+    # A largest share is either small itself or the quotient by a small number.
     parts = np.unique(ceil_of(size, np.concatenate((few, ceil_of(size, few)))))
     return parts[parts <= limit]
 
@@ -146,6 +192,7 @@ def thin(values: Ints, max_count: int) -> Ints:
 def make_grid(dims: Sequence[int], limit: int, max_options: int) -> Grid:
     """Splits of all dimensions that use at most `limit` tiles together."""
     splits = [distinct_splits(dim, limit) for dim in dims]
+    # Options multiply: each dimension is thinned to its root of what there may be.
     several = sum(len(s) > 1 for s in splits)
     if several > 1:
         each = max(2, int(max_options ** (1 / several)))
@@ -163,9 +210,11 @@ def best_by_tiles(grid: Grid, problem: ConvProblem) -> Grid:
     Best is least work and least input with its halo, each as a part of the whole.
     """
     batch, *field = grid.shares
+    # A row costs a worker about as much as 7 more elements of it.
     work = product_of([batch, *field[:-1]]) * (7 + field[-1])
     halo = batch * _input_positions(problem, field, problem.kernel)
     score = work / work.max() + halo / halo.max()
+    # By tiles, then by score: those that improve on all before them are left.
     order = np.lexsort((score, grid.counts))
     sorted_score = score[order]
     before = np.minimum.accumulate(np.concatenate(([math.inf], sorted_score[:-1])))
@@ -202,6 +251,7 @@ def find_candidates(
         ]
     )
     mesh = [m.ravel() for m in np.meshgrid(*axes, indexing="ij")]
+    # The kernel is one axis: the number of an option of its grid.
     used = mesh[0] * kernel.counts[mesh[1]] * mesh[2] * mesh[3]
     fits = used <= num_tiles
     groups, window, ins, outs = (m[fits] for m in mesh)
@@ -212,13 +262,14 @@ def find_candidates(
         ceil_of(units_out, outs),
     )
     return make_candidates(
-        problem, method, Split(groups, ins, outs), shares, field, kernel.take(window)
+        problem, method, Parts(groups, ins, outs), shares, field, kernel.take(window)
     )
 
 
 def _thin_axes(axes: list[Ints]) -> list[Ints]:
     """The axes, the longest thinned until their product is small enough."""
     while math.prod(map(len, axes)) > _MAX_CANDIDATES:
+        # Short axes have few options that matter; the longest can spare some.
         longest = max(range(len(axes)), key=lambda i: len(axes[i]))
         axes[longest] = thin(axes[longest], max(2, len(axes[longest]) * 3 // 4))
     return axes
@@ -234,7 +285,7 @@ def _fill_field(problem: ConvProblem, num_tiles: int, left: Ints) -> Grid:
 def make_candidates(
     problem: ConvProblem,
     method: Method,
-    splits: Split,
+    parts: Parts,
     shares: tuple[Ints, Ints, Ints],
     field: Grid,
     kernel: Grid,
@@ -242,12 +293,13 @@ def make_candidates(
     """Candidates with these parts of groups, inputs and outputs, and their shares."""
     groups, ins, outs = shares
     batch, *dims = field.shares
+    # What a tile has counts padded groups: vertices read and write whole ones.
     conv_groups = groups * method.conv_group
     in_channels = ins * method.in_group
     out_channels = outs * method.out_group
     positions = batch * _input_positions(problem, dims, kernel.shares)
     return Candidates(
-        *splits,
+        *parts,
         field=field,
         kernel=kernel,
         groups_share=groups,

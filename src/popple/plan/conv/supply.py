@@ -9,16 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from popple.graph import TensorType
-from popple.plan.conv.draft import Draft
-from popple.plan.conv.layouts import (
-    Adjacency,
-    copy_atom,
-    find_adjacency,
-    find_group,
-)
-from popple.plan.conv.occupancy import Occupancy
+from popple.plan.builder import PlanBuilder
+from popple.plan.conv.occupancy import Occupancy, add_multi
 from popple.plan.conv.regroup import Blocks, find_blocks
 from popple.plan.conv.vertices import copy_cycles
+from popple.plan.layout import Adjacency
 from popple.plan.opplan import Move, TileMapping
 from popple.program import TileVector
 from popple.target import Chip
@@ -83,18 +78,18 @@ class Supply:
         """Name of the operand's part for one turn of a serial loop."""
         return f"slice {self.name}"
 
-    def add_copy(self, draft: Draft, occupancy: Occupancy) -> str:
+    def add_copy(self, builder: PlanBuilder, occupancy: Occupancy) -> str:
         """The on-tile copy that puts received elements in order; names the result."""
         cycles = copy_cycles(self.copied_after_bytes, self.atom_bytes)
-        draft.multi(f"order {self.name}", "poplar::Regroup", occupancy, cycles)
-        draft.end(self.name)
+        add_multi(builder, f"order {self.name}", "poplar::Regroup", occupancy, cycles)
+        builder.end(self.name)
         ordered = f"ordered {self.name}"
-        draft.begin(ordered, occupancy.vector(self.held_bytes))
+        builder.begin(ordered, occupancy.vector(self.held_bytes))
         return ordered
 
 
 def supply_operand(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     given: TileMapping | None,
     wish: TileMapping,
@@ -103,27 +98,32 @@ def supply_operand(
 ) -> Supply:
     """Rearrange the operand as far as it pays before the exchange."""
     if need.copied_bytes:
-        return _transformed(draft, need, given, wish, occupancy, chip)
+        return _transformed(builder, need, given, wish, occupancy, chip)
+    # A value nobody has laid out will lie as wished.
     given = given or wish
-    atom = copy_atom(given.layout, need.adjacency)
+    atom = given.layout.copy_atom(need.adjacency)
+    # Only the layouts are compared: with equal ones, every element is where the plan
+    # has it but for what it shares with other tiles.
     if given.layout == wish.layout:
         supply = _make_supply(need, wish.bytes_by_tile, need.received_bytes)
-        return _padded(draft, need, supply, atom, occupancy)
+        return _padded(builder, need, supply, atom, occupancy)
     if atom == 0:
         # In order, but on other tiles: the exchange brings all of it.
         return _make_supply(need, given.bytes_by_tile, need.held_bytes)
+    # As in PopLibs, blocks are transposed wherever groups fill words; only other
+    # operands are copied element by element.
     if blocks := _find_blocks(need, given, chip):
-        return _regrouped(draft, need, given, wish, blocks, occupancy)
+        return _regrouped(builder, need, given, wish, blocks, occupancy)
     atom_bytes = min(_WORD_BYTES, atom * need.type.dtype.num_bytes)
     if _pays_before(need, atom_bytes, occupancy, chip):
-        return _rearranged(draft, need, given, wish, atom_bytes, occupancy)
+        return _rearranged(builder, need, given, wish, atom_bytes, occupancy)
     return _make_supply(
         need, given.bytes_by_tile, need.held_bytes, need.held_bytes, atom_bytes
     )
 
 
 def _padded(
-    draft: Draft, need: Need, supply: Supply, atom: int, occupancy: Occupancy
+    builder: PlanBuilder, need: Need, supply: Supply, atom: int, occupancy: Occupancy
 ) -> Supply:
     """An operand on its tiles: channels that fill no whole groups are padded.
 
@@ -133,6 +133,7 @@ def _padded(
     if atom == 0:
         return supply
     atom_bytes = min(_WORD_BYTES, atom * need.type.dtype.num_bytes)
+    # How often the operand is on the chip once it is broadcast.
     num_readers = need.held_bytes * occupancy.num_used // need.type.num_bytes
     if num_readers <= MOST_READERS_OF_VIEW:
         held = need.held_bytes
@@ -140,8 +141,8 @@ def _padded(
     own = occupancy.spread(need.type.num_bytes)
     cycles = copy_cycles(own.maximum, atom_bytes)
     name = f"pad {need.name}"
-    draft.multi(name, "poplar::Regroup", occupancy, cycles, supply.reads)
-    draft.begin(supply.rearranged, own)
+    add_multi(builder, name, "poplar::Regroup", occupancy, cycles, supply.reads)
+    builder.begin(supply.rearranged, own)
     return replace(supply, reads=())
 
 
@@ -152,6 +153,7 @@ def _make_supply(
     copied_after_bytes: int = 0,
     atom_bytes: int = _WORD_BYTES,
 ) -> Supply:
+    # A tile sends what it has of this turn; multicasts are counted at the receiver.
     sent = source.map(lambda num_bytes: ceil_div(num_bytes, need.num_parts))
     return Supply(
         need.name,
@@ -169,15 +171,17 @@ def _make_supply(
 def _pays_before(need: Need, atom_bytes: int, occupancy: Occupancy, chip: Chip) -> bool:
     """Whether one copy of each element, before the broadcast, is the cheaper way."""
     each = ceil_div(need.type.num_bytes, occupancy.num_used)
+    # Before: a share of each tile is copied and exchanged once more.
     before = copy_cycles(each, atom_bytes)
     before += ceil_div(each, chip.exchange_bytes_per_cycle)
     before += chip.exchange_latency_cycles + chip.mean_sync_delay_cycles
+    # After: all that a tile received is copied, in every turn.
     after = copy_cycles(need.held_bytes, atom_bytes) * need.num_parts
     return before < after
 
 
 def _rearranged(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     given: TileMapping,
     wish: TileMapping,
@@ -186,21 +190,23 @@ def _rearranged(
 ) -> Supply:
     """The whole operand brought into the wished mapping first."""
     result = wish.bytes_by_tile
-    _add_copy(draft, need, given.bytes_by_tile, (result, result), atom_bytes, occupancy)
+    _add_copy(
+        builder, need, given.bytes_by_tile, (result, result), atom_bytes, occupancy
+    )
     supply = _make_supply(need, result, need.received_bytes)
     return replace(supply, reads=())
 
 
 def _find_blocks(need: Need, given: TileMapping, chip: Chip) -> Blocks | None:
     """The blocks to transpose if another dimension has to become the innermost."""
-    if find_adjacency(given.layout).stride == need.adjacency.stride:
+    if given.layout.adjacency.stride == need.adjacency.stride:
         return None
-    old_group = find_group(given.layout, need.type.shape)
+    old_group = given.layout.group_in(need.type.shape)
     return find_blocks(need.type, old_group, need.turned_group, chip)
 
 
 def _regrouped(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     given: TileMapping,
     wish: TileMapping,
@@ -208,32 +214,34 @@ def _regrouped(
     occupancy: Occupancy,
 ) -> Supply:
     """The whole operand transposed block by block, on its way to the wished mapping."""
-    _add_transposition(draft, need, given.bytes_by_tile, blocks)
+    _add_transposition(builder, need, given.bytes_by_tile, blocks)
     moved = wish.bytes_by_tile
-    draft.add(Move(f"rearrange {need.name}", blocks.bytes_by_tile, moved, reads=()))
-    draft.end(f"transposed {need.name}")
-    draft.begin(f"rearranged {need.name}", moved)
+    builder.add(Move(f"rearrange {need.name}", blocks.bytes_by_tile, moved, reads=()))
+    builder.end(f"transposed {need.name}")
+    builder.begin(f"rearranged {need.name}", moved)
     supply = replace(_make_supply(need, moved, need.received_bytes), reads=())
     is_whole = need.turned_group % need.adjacency.group == 0
-    return _padded(draft, need, supply, 0 if is_whole else need.turned_group, occupancy)
+    return _padded(
+        builder, need, supply, 0 if is_whole else need.turned_group, occupancy
+    )
 
 
 def _add_transposition(
-    draft: Draft, need: Need, source: TileVector, blocks: Blocks
+    builder: PlanBuilder, need: Need, source: TileVector, blocks: Blocks
 ) -> None:
     """Blocks gathered on all tiles and transposed there."""
     gathered, vector = f"gathered {need.name}", blocks.bytes_by_tile
     reads, everywhere = (need.position,), Occupancy.even(blocks.chip.num_tiles)
-    draft.add(Move(f"gather {need.name}", source, vector, reads=reads))
-    draft.begin(gathered, vector)
+    builder.add(Move(f"gather {need.name}", source, vector, reads=reads))
+    builder.begin(gathered, vector)
     name = f"transpose {need.name}"
-    draft.multi(name, "popops::Transpose", everywhere, blocks.cycles)
-    draft.end(gathered)
-    draft.begin(f"transposed {need.name}", vector)
+    add_multi(builder, name, "popops::Transpose", everywhere, blocks.cycles)
+    builder.end(gathered)
+    builder.begin(f"transposed {need.name}", vector)
 
 
 def _transformed(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     given: TileMapping | None,
     wish: TileMapping,
@@ -247,19 +255,19 @@ def _transformed(
     source = (given or wish).bytes_by_tile
     blocks = _find_blocks(need, given, chip) if given else None
     if blocks:
-        _add_transposition(draft, need, source, blocks)
+        _add_transposition(builder, need, source, blocks)
         source = blocks.bytes_by_tile
     spread = occupancy.spread(need.copied_bytes)
     moved = occupancy.spread(min(need.type.num_bytes, need.copied_bytes))
     atom_bytes = min(_WORD_BYTES, need.adjacency.group * need.type.dtype.num_bytes)
-    _add_copy(draft, need, source, (moved, spread), atom_bytes, occupancy)
-    draft.end(f"transposed {need.name}")
+    _add_copy(builder, need, source, (moved, spread), atom_bytes, occupancy)
+    builder.end(f"transposed {need.name}")
     supply = _make_supply(need, spread, need.received_bytes)
     return replace(supply, reads=(), is_in_place=True)
 
 
 def _add_copy(
-    draft: Draft,
+    builder: PlanBuilder,
     need: Need,
     source: TileVector,
     received_and_result: tuple[TileVector, TileVector],
@@ -269,9 +277,9 @@ def _add_copy(
     """What tiles receive, put in order there."""
     received, result = received_and_result
     reads = (need.position,)
-    draft.add(Move(f"rearrange {need.name}", source, received, reads=reads))
-    draft.begin(f"message of {need.name}", received)
+    builder.add(Move(f"rearrange {need.name}", source, received, reads=reads))
+    builder.begin(f"message of {need.name}", received)
     cycles = copy_cycles(result.maximum, atom_bytes)
-    draft.multi(f"order {need.name}", "poplar::Regroup", occupancy, cycles)
-    draft.end(f"message of {need.name}")
-    draft.begin(f"rearranged {need.name}", result)
+    add_multi(builder, f"order {need.name}", "poplar::Regroup", occupancy, cycles)
+    builder.end(f"message of {need.name}")
+    builder.begin(f"rearranged {need.name}", result)

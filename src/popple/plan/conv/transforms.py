@@ -46,6 +46,7 @@ def _all_forms(problem: ConvProblem) -> Iterator[Form]:
             yield form
             continue
         flat = replace(form, problem=flatten(form.problem))
+        # An outer product is the same either way round.
         both = (flat, swap(flat)) if flat.problem.in_channels > 1 else (flat,)
         # Of equally good plans of a matrix product the first to be found swaps.
         yield from both[::-1] if problem.purpose.is_product else both
@@ -111,6 +112,7 @@ def expand(problem: ConvProblem, dims: Dims) -> ConvProblem:
 def _combined(problem: ConvProblem) -> Iterator[Form]:
     widest = max(problem.in_channels, problem.out_channels)
     factor = min(_COMBINED_CHANNELS // widest, problem.groups)
+    # With that many channels a unit is filled by one group.
     if factor < 2:
         return
     combined = replace(

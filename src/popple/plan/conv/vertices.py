@@ -13,14 +13,16 @@ long. `e` in the comments are the field elements of one worker.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import reduce
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.int64]
+# Numbers of one split, or of all candidates at once.
+Count = TypeVar("Count", int, Ints)
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,6 @@ class TileWork:
     kernel_columns: Ints
     in_groups: Ints
     out_groups: Ints
-
-    def take(self, index: Ints) -> TileWork:
-        """The candidates at `index`."""
-        return TileWork(*(getattr(self, f.name)[index] for f in fields(self)))
 
     @property
     def elements(self) -> Ints:
@@ -73,9 +71,21 @@ class AmpUnit:
     num_workers: int = 6
 
 
-def ceil_of(numerator: Ints | int, denominator: Ints | int) -> Ints:
+@overload
+def ceil_of(numerator: int, denominator: int) -> int: ...
+
+
+@overload
+def ceil_of(numerator: Ints, denominator: Ints | int) -> Ints: ...
+
+
+@overload
+def ceil_of(numerator: int, denominator: Ints) -> Ints: ...
+
+
+def ceil_of(numerator: Ints | int, denominator: Ints | int) -> Ints | int:
     """Smallest integers not below the quotients."""
-    return np.asarray(-(-numerator // denominator), dtype=np.int64)
+    return -(-numerator // denominator)
 
 
 def amp_1x1_cycles(work: TileWork, unit: AmpUnit) -> Ints:
@@ -254,8 +264,8 @@ def outer_product_cycles(
 
 
 def reduce_cycles(
-    outputs: Ints, depth: Ints, partial_bytes: int, num_workers: int = 6
-) -> Ints:
+    outputs: Count, depth: Count, partial_bytes: int, num_workers: int = 6
+) -> Count:
     """ReduceAdd: `depth` partials for each of `outputs` sums on the tile.
 
     128-bit accumulators, 3 worker cycles for each of them and each partial.
@@ -265,20 +275,20 @@ def reduce_cycles(
     return num_workers * (32 + loops * (3 * depth + 8))
 
 
-def cast_cycles(elements: Ints, num_workers: int = 6) -> Ints:
+def cast_cycles(elements: Count, num_workers: int = 6) -> Count:
     """Cast of the sums to the output type: 2 elements in a worker cycle."""
     return 12 + num_workers * (26 + ceil_of(ceil_of(elements, num_workers), 2))
 
 
-def slice_cycles(elements: Ints, element_bytes: int, num_workers: int = 6) -> Ints:
+def slice_cycles(elements: Count, element_bytes: int, num_workers: int = 6) -> Count:
     """DynamicSlice or DynamicUpdateSlice of a serial split's part (ConvModel.cpp)."""
     vector = num_workers * (8 // element_bytes)
     return 25 + num_workers * (39 + 24 + ceil_of(2 * elements, vector))
 
 
 def add_in_place_cycles(
-    elements: Ints, element_bytes: int, num_workers: int = 6
-) -> Ints:
+    elements: Count, element_bytes: int, num_workers: int = 6
+) -> Count:
     """Sum of one more serial part added to those before."""
     vector = num_workers * (8 // element_bytes)
     return 11 + num_workers * (58 + ceil_of(3 * elements, vector))

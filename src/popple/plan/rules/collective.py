@@ -138,13 +138,11 @@ def _add_sum(
 
 
 def _part(mapping: TileMapping, replicas: int) -> TileMapping:
-    return TileMapping(mapping.bytes_by_tile, f"{mapping.layout}>part[{replicas}]")
+    return TileMapping(mapping.bytes_by_tile, mapping.layout.part(replicas))
 
 
 def _whole(mapping: TileMapping) -> TileMapping:
-    base, mark, last = mapping.layout.rpartition(">")
-    is_part = bool(mark) and last.startswith("part[")
-    return TileMapping(mapping.bytes_by_tile, base if is_part else mapping.layout)
+    return TileMapping(mapping.bytes_by_tile, mapping.layout.whole)
 
 
 RULES: dict[str, Rule] = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from popple.graph import TensorType
+from popple.plan.blocks.operands import Operand, bring_operands
 from popple.plan.builder import PlanBuilder, vertices
 from popple.plan.codelets.rates import multi_codelet, num_lanes
 from popple.plan.codelets.shape import dynamic_slice_cycles
 from popple.plan.mapping import elements_by_tile, mapping_like
-from popple.plan.operands import Operand, bring_operands
 from popple.plan.opplan import (
     HostCopy,
     LinkCopy,
@@ -16,8 +16,6 @@ from popple.plan.opplan import (
     Rule,
     TileMapping,
 )
-
-_RING = "ring>"
 
 
 def plan_stream_in(request: PlanRequest) -> OpPlan:
@@ -92,12 +90,11 @@ def plan_restore(request: PlanRequest) -> OpPlan:
 
 
 def _ring_mapping(entry: TileMapping, ring: TensorType) -> TileMapping:
-    return TileMapping(mapping_like(entry, ring).bytes_by_tile, _RING + entry.layout)
+    return TileMapping(mapping_like(entry, ring).bytes_by_tile, entry.layout.ring())
 
 
 def _entry_mapping(ring: TileMapping, entry: TensorType) -> TileMapping:
-    layout = ring.layout.removeprefix(_RING)
-    return TileMapping(mapping_like(ring, entry).bytes_by_tile, layout)
+    return TileMapping(mapping_like(ring, entry).bytes_by_tile, ring.layout.entry)
 
 
 def _add_slice(

@@ -8,7 +8,9 @@ those of all partitions of labels are summed at the end.
 from __future__ import annotations
 
 from popple.graph import DType, TensorType
-from popple.plan.broadcast import add_binary, add_unary
+from popple.plan.blocks.broadcast import add_binary, add_unary
+from popple.plan.blocks.ctc import PARTIAL_BYTES, CtcProblem, CtcSplit, find_split
+from popple.plan.blocks.reduction import Reduction, add_reduction, reduced_type
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.ctc import (
     LOG_ADD_PAIR_CYCLES,
@@ -16,9 +18,8 @@ from popple.plan.codelets.ctc import (
     ctc_codelet,
     gradient_cycles,
 )
-from popple.plan.ctc import PARTIAL_BYTES, CtcProblem, CtcSplit, find_split
+from popple.plan.layout import Layout, Named
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.reduction import Reduction, add_reduction, reduced_type
 from popple.program import TileVector, VertexGroup
 from popple.units import ceil_div
 
@@ -66,7 +67,8 @@ def _data_mapping(
     vector = TileVector.spread(
         chances.num_bytes, used, builder.request.num_tiles, row_bytes
     )
-    return TileMapping(vector, f"ctc over {split.batch} x {used // split.batch}")
+    sizes = split.batch, used // split.batch
+    return TileMapping(vector, Layout(Named("ctc", sizes)))
 
 
 def _per_tile(builder: PlanBuilder, split: CtcSplit, value: int) -> TileVector:
@@ -105,7 +107,7 @@ def _add_loop(
     with_gradient: bool,
 ) -> None:
     """One step in time on all tiles, as often as it takes to cross half of it."""
-    body = PlanBuilder(builder.request, builder.rule)
+    body = builder.part()
     columns = (2 if with_gradient else 1) * 2 * split.column_elements
     moved = split.rows * (columns + split.neighbour_elements) * PARTIAL_BYTES
     exchanged = _per_tile(builder, split, moved)
@@ -196,7 +198,7 @@ def _add_log_sum(
         parts.num_bytes, split.num_tiles, builder.request.num_tiles, PARTIAL_BYTES
     )
     reduction = Reduction("LOG_SUM", parts, kept, LOG_ADD_PAIR_CYCLES)
-    source = TileMapping(vector, f"ctc {name}")
+    source = TileMapping(vector, Layout(Named(f"ctc {name}")))
     result = reduced_type(reduction, DType.F32)
     return add_reduction(builder, f"sum {name}", reduction, source, result)
 

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from popple.graph import DType, TensorType
+from popple.plan.blocks.operands import (
+    Operand,
+    bring_operands,
+    choose_result_mapping,
+    request_operands,
+)
 from popple.plan.builder import Formula, PlanBuilder
 from popple.plan.codelets.elementwise import (
     BINARY,
@@ -25,12 +31,6 @@ from popple.plan.codelets.sizes import (
     UNARY_STATE_BYTES,
     VECTOR_INNER_CODE_BYTES,
     VECTOR_STATE_BYTES,
-)
-from popple.plan.operands import (
-    Operand,
-    bring_operands,
-    choose_result_mapping,
-    request_operands,
 )
 from popple.plan.opplan import OpPlan, PlanRequest, Rule
 from popple.program import Codelet

@@ -3,18 +3,13 @@
 A table is cut by rows and by columns over the tiles. Every tile looks up its share of
 the indices in its part; of the candidates of all ranges of rows a second stage takes
 the right one. Rows written into partial tables are added up, as floats, and then added
-to the table. `popple.plan.lookup` searches for the split.
+to the table. `popple.plan.blocks.lookup` searches for the split.
 """
 
 from __future__ import annotations
 
 from popple.graph import DType, Signature, TensorType
-from popple.plan.builder import PlanBuilder
-from popple.plan.codelets.elementwise import cast_cycles, fill_cycles
-from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
-from popple.plan.codelets.rates import multi_codelet, worker_codelet
-from popple.plan.codelets.update import PASSES, scaled_add_cycles
-from popple.plan.lookup import (
+from popple.plan.blocks.lookup import (
     INDEX_BYTES,
     Lookup,
     Share,
@@ -22,9 +17,15 @@ from popple.plan.lookup import (
     choose_splits,
     share_of,
 )
+from popple.plan.blocks.tile_reduction import Arithmetic, Stretch, tile_cycles
+from popple.plan.builder import PlanBuilder
+from popple.plan.codelets.elementwise import cast_cycles, fill_cycles
+from popple.plan.codelets.gather import multi_slice_cycles, multi_update_cycles
+from popple.plan.codelets.rates import multi_codelet, worker_codelet
+from popple.plan.codelets.update import PASSES, scaled_add_cycles
+from popple.plan.layout import Layout, Named
 from popple.plan.mapping import elements_by_tile
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.tile_reduction import Arithmetic, Stretch, tile_cycles
 from popple.program import Category, TileVector, VertexGroup
 from popple.units import ceil_div
 
@@ -269,7 +270,7 @@ def _table_mapping(
     vector = TileVector.spread(
         table.num_bytes, split.num_tiles, tiles, table.dtype.num_bytes
     )
-    return TileMapping(vector, f"table[{split.rows}x{split.columns}]")
+    return TileMapping(vector, Layout(Named("table", (split.rows, split.columns))))
 
 
 def _rank_splits(builder: PlanBuilder, lookup: Lookup) -> tuple[tuple[int, Split], ...]:

@@ -2,17 +2,18 @@
 
 Every input not laid out like the first output is exchanged, every input is read once
 and every output written once at the memcpy rate, and each output element costs
-`ELEMENT_CYCLES` worker cycles. A report names every op priced this way.
+`ELEMENT_CYCLES` worker cycles. A report names every op modelled this way.
 """
 
 from __future__ import annotations
 
 from popple.graph import DType, TensorType
+from popple.plan.blocks.operands import choose_result_mapping, request_operands
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.rates import Rate, multi_codelet
 from popple.plan.codelets.shape import copy_cycles
+from popple.plan.layout import Layout, Named
 from popple.plan.mapping import elements_by_tile, is_colocated, rescaled
-from popple.plan.operands import choose_result_mapping, request_operands
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import Category, TileVector, VertexGroup, add_all, combine
 
@@ -46,7 +47,8 @@ def _map_outputs(builder: PlanBuilder) -> list[TileMapping]:
 def _first_input(builder: PlanBuilder) -> TileMapping:
     if builder.request.inputs:
         return builder.input_mapping(0)
-    return TileMapping(TileVector.zeros(builder.request.num_tiles), "empty")
+    nothing = TileVector.zeros(builder.request.num_tiles)
+    return TileMapping(nothing, Layout(Named("empty")))
 
 
 def _bring_inputs(

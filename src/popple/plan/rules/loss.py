@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from popple.graph import TensorType
-from popple.plan.builder import PlanBuilder
-from popple.plan.codelets.loss import TRANSFORM, loss_cycles
-from popple.plan.codelets.rates import multi_codelet
-from popple.plan.mapping import mapping_like
-from popple.plan.operands import (
+from popple.plan.blocks.operands import (
     bring_operands,
     choose_result_mapping,
     request_operands,
 )
+from popple.plan.blocks.reduction import Reduction, add_reduction
+from popple.plan.builder import PlanBuilder
+from popple.plan.codelets.loss import TRANSFORM, loss_cycles
+from popple.plan.codelets.rates import multi_codelet
+from popple.plan.mapping import mapping_like
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.reduction import Reduction, add_reduction
 
 
 def plan_loss(request: PlanRequest) -> OpPlan:

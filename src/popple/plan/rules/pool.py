@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from popple.graph import Signature, TensorType
-from popple.plan.broadcast import add_binary
+from popple.plan.blocks.broadcast import add_binary
+from popple.plan.blocks.pooling import PoolProblem, PoolSplit, find_pool_split
+from popple.plan.blocks.reduction import Reduction, add_reduction
 from popple.plan.builder import SHUFFLED_PIECE_BYTES, PlanBuilder, vertices
 from popple.plan.codelets.rates import multi_codelet
-from popple.plan.conv.layouts import find_adjacency, render_layout
+from popple.plan.layout import Grouped, Layout, PoolTiles
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.pooling import PoolProblem, PoolSplit, find_pool_split
-from popple.plan.reduction import Reduction, add_reduction
 from popple.program import Category, TileVector
 from popple.units import ceil_div
 
@@ -102,7 +102,7 @@ def _channels_together(
     """Channels that are adjacent in memory; as suits if nobody has laid them out."""
     if mapping is None:
         return min(problem.suitable_group, problem.channels)
-    adjacency = find_adjacency(mapping.layout)
+    adjacency = mapping.layout.adjacency
     if adjacency.stride != math.prod(field):
         return 1
     return min(adjacency.group, problem.channels)
@@ -140,8 +140,8 @@ def _spread(
         tensor.num_bytes, num_tiles, builder.request.num_tiles, grain
     )
     axis = max(0, len(tensor.shape) - len(problem.field) - 1)
-    splits = f"pool {num_tiles}"
-    return TileMapping(vector, render_layout(tensor.shape, axis, group, splits))
+    order = Grouped(tensor.shape, axis, group, PoolTiles(num_tiles))
+    return TileMapping(vector, Layout(order))
 
 
 def _exchange_windows(

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from popple.graph import DType, Signature, TensorType
-from popple.plan.broadcast import add_binary, add_unary
+from popple.plan.blocks.broadcast import add_binary, add_unary
 from popple.plan.builder import PlanBuilder
+from popple.plan.layout import Layout, Named
 from popple.plan.mapping import mapping_like, rescaled
 from popple.plan.opplan import (
     Move,
@@ -29,6 +30,7 @@ STATE_GRAIN_ELEMENTS = 16
 
 _WEIGHTS_ONLY = (1,)  # the right operand of a product
 _BINARY = ("add", "sub", "mul")
+_STATES = Layout(Named("states"))
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def plan_recurrent(request: PlanRequest) -> OpPlan:
     wish = layer.weights_wish()
     layer.add_sequence(builder, "input", request.inputs[0])
     layer.add_weights(builder, wish)
-    body = PlanBuilder(request, builder.rule)
+    body = builder.part()
     _add_forward(body, layer, wish, is_kept)
     builder.repeat("steps", layer.time, body)
     builder.note("steps", layer.time)
@@ -110,7 +112,7 @@ def plan_recurrent_grad(request: PlanRequest) -> OpPlan:
     turned, source = layer.turned_wish(), layer.weights_wish()
     kind = layer.weights_type
     builder.rearrange("turned weights", kind, source, turned, in_order=False)
-    back, update = (PlanBuilder(request, builder.rule) for _ in range(2))
+    back, update = builder.part(), builder.part()
     _add_backward(back, layer)
     gradients = layer.gate_gradients()
     is_at_once = kind.num_bytes <= gradients.total
@@ -185,7 +187,7 @@ class _Layer:
         """So many units of gates, each where the state lies."""
         batch, _, size = self.sizes
         tensor = TensorType(self.dtype, (count, batch, size))
-        return tensor, TileMapping(self.state_bytes.scaled(count), "states")
+        return tensor, TileMapping(self.state_bytes.scaled(count), _STATES)
 
     @property
     def num_units(self) -> int:
@@ -199,7 +201,7 @@ class _Layer:
     def state_like(self, tensor: TensorType) -> TileMapping:
         """States of several steps, or the input of all, over the tiles of states."""
         size = tensor.dtype.num_bytes
-        return TileMapping(rescaled(self.state_bytes, tensor.num_bytes, size), "states")
+        return TileMapping(rescaled(self.state_bytes, tensor.num_bytes, size), _STATES)
 
     def width(self, product: _Product) -> int:
         """Columns that a product reads."""

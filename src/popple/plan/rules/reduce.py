@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from popple.graph import DType, TensorType
-from popple.plan.broadcast import add_binary, add_unary
+from popple.plan.blocks.broadcast import add_binary, add_unary
+from popple.plan.blocks.reduction import Reduction, add_reduction
 from popple.plan.builder import PlanBuilder, vertices
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.codelets.reduce import continuous_reduce_cycles
 from popple.plan.mapping import elements_by_tile, mapping_like
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.reduction import Reduction, add_reduction
 from popple.program import TileVector
 from popple.units import ceil_div
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from popple.plan.blocks.operands import Operand, bring_operands
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.elementwise import TERNARY, binary_cycles
 from popple.plan.codelets.rates import Rates, multi_codelet, rates
-from popple.plan.mapping import is_linear, mapping_like, view_mapping
-from popple.plan.operands import Operand, bring_operands
+from popple.plan.mapping import mapping_like, view_mapping
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import Category, add_all
 
@@ -71,7 +71,8 @@ def _bring_all(builder: PlanBuilder, target: TileMapping) -> None:
     signature, tiles = builder.request.signature, builder.request.num_tiles
     result = signature.outputs[0]
     sources = [builder.input_mapping(i) for i in range(len(signature.inputs))]
-    in_order = all(map(is_linear, sources)) and signature.kind not in ("flip", "tile")
+    in_order = all(source.layout.is_linear for source in sources)
+    in_order = in_order and signature.kind not in ("flip", "tile")
     if sources != [target]:
         sent = add_all((source.bytes_by_tile for source in sources), tiles)
         first = builder.move("exchange", sent, target.bytes_by_tile)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from popple.graph import Signature, TensorType
-from popple.plan.broadcast import (
+from popple.plan.blocks.broadcast import (
     add_binary,
     add_multicast,
     add_statistics_pass,
     add_unary,
 )
-from popple.plan.builder import PlanBuilder
-from popple.plan.operands import (
+from popple.plan.blocks.operands import (
     bring_operands,
     choose_result_mapping,
     request_operands,
 )
+from popple.plan.blocks.reduction import Reduction, add_reduction, reduced_type
+from popple.plan.builder import PlanBuilder
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.reduction import Reduction, add_reduction, reduced_type
 
 
 def plan_softmax(request: PlanRequest) -> OpPlan:

@@ -1,24 +1,20 @@
 """Cholesky decomposition and triangular systems, in blocks as in PopLibs poplin.
 
 Sources: lib/poplin/Cholesky.cpp and lib/poplin/TriangularSolve.cpp. What the library
-puts into functions that it calls several times is a loop here.
+puts into functions that it calls several times is a loop here. Products of blocks are
+planned like all matrix products, their operands copied to where the plan wants them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from popple.graph import Signature, TensorType
-from popple.plan.blocks import (
-    BlockLayout,
-    BlockWork,
-    add_block_work,
-    add_difference,
-    add_product,
-)
-from popple.plan.broadcast import add_binary
-from popple.plan.builder import PlanBuilder
+from popple.plan.blocks.broadcast import add_binary
+from popple.plan.blocks.square import BlockLayout, BlockWork, add_block_work
+from popple.plan.builder import SHUFFLED_PIECE_BYTES, PlanBuilder
 from popple.plan.codelets.solve import (
     cholesky_cycles,
     inverse_cycles,
@@ -27,6 +23,7 @@ from popple.plan.codelets.solve import (
     triangle_flops,
 )
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
+from popple.plan.rules.matmul import plan_matmul
 from popple.program import TileVector
 from popple.target import Chip
 from popple.units import ceil_div
@@ -63,10 +60,10 @@ def plan_triangular_solve(request: PlanRequest) -> OpPlan:
     held_from = builder.position - 1
     num_solves, products = system.count_parts()
     for (size, width), count in sorted(products.items(), reverse=True):
-        body = PlanBuilder(request, builder.rule)
+        body = builder.part()
         _add_elimination(body, system, size, width)
         builder.repeat(f"products of {size}", count, body)
-    body = PlanBuilder(request, builder.rule)
+    body = builder.part()
     _add_substitution(body, system, is_function=num_solves > 1)
     builder.repeat("substitution", num_solves, body)
     builder.hold("triangle", target.bytes_by_tile, held_from)
@@ -112,13 +109,13 @@ def _add_correction(builder: PlanBuilder, layout: BlockLayout, rest: int) -> Non
     add_block_work(builder, layout, work)
     column, square = layout.part(rest * block), layout.part(block * block)
     left = _matrices(layout, rest, block)
-    _, product = add_product(
+    _, product = _add_product(
         builder, "column", (left, _matrices(layout, block, block)), (column, square)
     )
     builder.rearrange("column/result", left, product, column, in_order=False)
     operands = left, _matrices(layout, block, rest)
-    tensor, product = add_product(builder, "rest", operands, (column, column))
-    add_difference(builder, "rest", tensor, product, layout.part(rest * rest))
+    tensor, product = _add_product(builder, "rest", operands, (column, column))
+    _add_difference(builder, "rest", tensor, product, layout.part(rest * rest))
 
 
 def _add_mask(builder: PlanBuilder, layout: BlockLayout, is_upper: bool) -> None:
@@ -132,7 +129,7 @@ def _add_mask(builder: PlanBuilder, layout: BlockLayout, is_upper: bool) -> None
         _add_constants(builder, "mask", zeros.bytes_by_tile)
         return
     rows = layout.tensor.shape[-1] - 1
-    body = PlanBuilder(builder.request, builder.rule)
+    body = builder.part()
     row = layout.part(ceil_div(rows, 2)).bytes_by_tile
     _add_constants(body, "mask", row)
     body.local_copy("mask/merge", row, layout.tensor.dtype, in_order=False)
@@ -231,8 +228,8 @@ def _add_elimination(
     matrix, unknowns = system.matrix, system.unknowns
     operands = _matrices(matrix, size, size), _matrices(unknowns, size, width)
     sources = matrix.part(size * size), unknowns.part(size * width)
-    tensor, product = add_product(builder, "product", operands, sources)
-    add_difference(builder, "product", tensor, product, unknowns.part(size * width))
+    tensor, product = _add_product(builder, "product", operands, sources)
+    _add_difference(builder, "product", tensor, product, unknowns.part(size * width))
 
 
 def _add_substitution(builder: PlanBuilder, system: _System, is_function: bool) -> None:
@@ -273,10 +270,60 @@ def _add_row(builder: PlanBuilder, system: _System, row: int, width: int) -> Non
     matrix, unknowns = system.matrix, system.unknowns
     operands = _matrices(matrix, 1, row), _matrices(unknowns, row, width)
     sources = matrix.part(row), unknowns.part(row * width)
-    tensor, product = add_product(builder, f"row {row}", operands, sources)
+    tensor, product = _add_product(builder, f"row {row}", operands, sources)
     target = unknowns.part(width)
-    add_difference(builder, f"row {row}", tensor, product, target)
+    _add_difference(builder, f"row {row}", tensor, product, target)
     builder.move(f"row {row}/copy", target.bytes_by_tile, target.bytes_by_tile)
+
+
+def _add_product(
+    builder: PlanBuilder,
+    name: str,
+    operands: tuple[TensorType, TensorType],
+    sources: Iterable[TileMapping],
+) -> tuple[TensorType, TileMapping]:
+    """A product of parts of matrices, copied to where its plan wants them."""
+    free = _plan_product(builder, operands, (None, None))
+    copies = zip(("left", "right"), operands, sources, free.inputs, strict=True)
+    for side, tensor, source, wish in copies:
+        target = wish or builder.linear(tensor)
+        builder.rearrange(f"{name}/{side}", tensor, source, target, in_order=False)
+        builder.hold(f"{name}/{side}", target.bytes_by_tile, builder.position - 1)
+    plan = _plan_product(builder, operands, free.inputs)
+    return _product_type(*operands), builder.embed(name, plan)
+
+
+def _add_difference(
+    builder: PlanBuilder,
+    name: str,
+    tensor: TensorType,
+    product: TileMapping,
+    target: TileMapping,
+) -> None:
+    """`target` less the product, which goes to where it lies."""
+    first = builder.position
+    builder.move(
+        f"{name}/exchange",
+        product.bytes_by_tile,
+        target.bytes_by_tile,
+        SHUFFLED_PIECE_BYTES,
+    )
+    add_binary(builder, "sub", tensor, target)
+    builder.hold(f"{name}/product", target.bytes_by_tile, first)
+
+
+def _plan_product(
+    builder: PlanBuilder,
+    operands: tuple[TensorType, TensorType],
+    inputs: tuple[TileMapping | None, ...],
+) -> OpPlan:
+    signature = Signature("matmul", operands, (_product_type(*operands),))
+    request = builder.request
+    return plan_matmul(PlanRequest(signature, inputs, request.target, request.options))
+
+
+def _product_type(left: TensorType, right: TensorType) -> TensorType:
+    return TensorType(left.dtype, (*left.shape[:-1], right.shape[-1]))
 
 
 RULES: dict[str, Rule] = {

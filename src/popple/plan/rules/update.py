@@ -7,14 +7,14 @@ is exchanged first. An accumulator nobody has laid out is wished beside its grad
 from __future__ import annotations
 
 from popple.graph import DType, TensorType
+from popple.plan.blocks.operands import bring_operands, request_operands
+from popple.plan.blocks.reduction import Reduction, add_reduction
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.elementwise import fill_cycles
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.codelets.update import FLOPS, PASSES, scaled_add_cycles
 from popple.plan.mapping import mapping_like
-from popple.plan.operands import bring_operands, request_operands
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
-from popple.plan.reduction import Reduction, add_reduction
 
 
 def plan_update(request: PlanRequest) -> OpPlan:

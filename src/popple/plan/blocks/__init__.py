@@ -1,0 +1,1 @@
+"""Building blocks that rules share: passes, reductions, searches for splits."""

@@ -1,0 +1,162 @@
+"""Wishes: how a chosen split wants its operands laid out, and lays out its result.
+
+In: a Solution, and which operand of the op plays which role in it. Out: tile mappings,
+and which elements must be adjacent for the vertices.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from popple.graph import TensorType
+from popple.plan.conv.joint import gradient_mapping, is_joint, joint_tiles
+from popple.plan.conv.occupancy import Occupancy
+from popple.plan.conv.problem import ConvProblem, Purpose
+from popple.plan.conv.search import Solution
+from popple.plan.layout import (
+    Adjacency,
+    ConvTiles,
+    Grouped,
+    Layout,
+    Tiles,
+    adjacency_of_axis,
+)
+from popple.plan.opplan import TileMapping
+
+# Position of the weights among the inputs of a linear layer's products.
+_WEIGHTS_OF_PRODUCT = 1
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An input of the op: its position, type and the dimension summed over."""
+
+    index: int
+    type: TensorType
+    axis: int
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which input is the field, which the kernel, and how the result is blocked.
+
+    `out_axis` of the result are the output channels, `rows_axis` what takes their
+    place when operands are swapped.
+    """
+
+    field: Operand
+    weights: Operand
+    result: TensorType
+    out_axis: int
+    rows_axis: int
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The mappings of one plan: `roles` are those of the form that was searched."""
+
+    problem: ConvProblem
+    roles: Roles
+    solution: Solution
+    occupancy: Occupancy
+
+    def output_mapping(self) -> TileMapping:
+        """Where the result lies: over the tiles that summed it up."""
+        result, method = self.roles.result, self.solution.setting.method
+        axis, group = self.roles.out_axis, method.out_group
+        group = min(group, result.shape[axis])
+        # Every tile keeps whole groups of output channels, as its vertex writes them.
+        vector = self.occupancy.spread(result.num_bytes, group * result.dtype.num_bytes)
+        if is_joint(self.solution, Purpose.LINEAR_WEIGHT_GRAD):
+            return gradient_mapping(self.solution, self.occupancy, result, axis)
+        order = Grouped(result.shape, axis, group, self._tiles("out"))
+        return TileMapping(vector, Layout(order))
+
+    def input_mappings(self) -> tuple[TileMapping, ...]:
+        """The mapping wanted for each input of the op, in their order."""
+        operands = sorted((self.roles.field, self.roles.weights), key=lambda o: o.index)
+        return tuple(self.mapping_of(operand) for operand in operands)
+
+    def mapping_of(self, operand: Operand) -> TileMapping:
+        """Spread over the tiles that use it, the summed dimension innermost."""
+        # Zeros that fill a group up are no part of the tensor, so a wish has only
+        # groups that divide what there is.
+        group = math.gcd(self._in_group(operand), self._num_summed(operand))
+        shape, size = operand.type.shape, operand.type.dtype.num_bytes
+        vector = self.occupancy.spread(operand.type.num_bytes, group * size)
+        order = Grouped(shape, operand.axis, group, self._tiles_of(operand))
+        return TileMapping(vector, Layout(order))
+
+    def _tiles_of(self, operand: Operand) -> Tiles:
+        if operand != self.roles.field:
+            return self._tiles("weights")
+        if is_joint(self.solution, Purpose.LINEAR):
+            return joint_tiles(self.solution)
+        return self._tiles("in")
+
+    def _tiles(self, role: str) -> ConvTiles:
+        """The split of an operand or the result, as its layout remembers it."""
+        split, serial = self.solution.split, self.solution.setting.serial
+        return ConvTiles(
+            role,
+            groups=split.groups_split,
+            field=split.field.shares,
+            kernel=split.kernel.count,
+            ins=split.in_split,
+            outs=split.out_split,
+            out_parts=serial.out_parts,
+            in_parts=serial.in_parts,
+            is_swapped=self.solution.setting.form.is_swapped,
+            first_tile=self.occupancy.first_tile,
+        )
+
+    def _in_group(self, operand: Operand) -> int:
+        """Neighbours that the vertices want, zeros that fill a group up included."""
+        group = self.solution.setting.method.in_group
+        return (
+            group if self._keeps_channels() else min(group, self._num_summed(operand))
+        )
+
+    def _num_summed(self, operand: Operand) -> int:
+        """Elements of the operand that one sum runs over, side by side."""
+        if self._keeps_channels():
+            return self.problem.in_channels
+        return operand.type.shape[operand.axis]
+
+    def _keeps_channels(self) -> bool:
+        """Whether input channels of the form are those of the op, and no more."""
+        return (
+            self.solution.setting.form.problem.in_channels == self.problem.in_channels
+        )
+
+    def adjacency_of(self, operand: Operand) -> Adjacency:
+        """Elements that must be neighbours in memory for the vertices."""
+        group = self._in_group(operand)
+        return adjacency_of_axis(operand.type.shape, operand.axis, group)
+
+    def turned_group(self, operand: Operand) -> int:
+        """Elements that are adjacent once another dimension is the innermost.
+
+        Weights are turned for the backward pass before they are padded. Not so if that
+        leaves single elements: then they are padded first.
+        """
+        group = self._in_group(operand)
+        is_backward = self.problem.purpose is Purpose.LINEAR_INPUT_GRAD
+        if not is_backward or operand.index != _WEIGHTS_OF_PRODUCT:
+            return group
+        common = math.gcd(group, self._num_summed(operand))
+        return common if common > 1 else group
+
+
+def roles_in_form(roles: Roles, solution: Solution) -> Roles:
+    """The roles as the form has them: swapped operands block the result by rows."""
+    if not solution.setting.form.is_swapped:
+        return roles
+    return replace(
+        roles,
+        field=roles.weights,
+        weights=roles.field,
+        out_axis=roles.rows_axis,
+        rows_axis=roles.out_axis,
+    )

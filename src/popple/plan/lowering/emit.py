@@ -1,0 +1,338 @@
+"""Second pass of lowering: the leaves of every op, and the variables they use.
+
+Plans are in terms of one chip; here their vectors move to the op's chip in the space
+of all tiles, and steps are tied to variables. A value becomes the variable of the
+value that owns its memory. Inputs of an op are read by the steps that say so, else by
+all its steps, results are written by the last one, temporaries live as their plan says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain, groupby
+
+from popple.graph import Graph, Op, Role
+from popple.plan.lowering.calls import (
+    Copy,
+    copy_name,
+    find_calls,
+    local_copies,
+    moved_copies,
+)
+from popple.plan.lowering.merge import merge_steps
+from popple.plan.lowering.plan_ops import PlannedOps, source_chip
+from popple.plan.opplan import (
+    Compute,
+    HostCopy,
+    LinkCopy,
+    Loop,
+    Move,
+    OpPlan,
+    PlanStep,
+    Temporary,
+    TileMapping,
+)
+from popple.program import (
+    Category,
+    ComputeSet,
+    Direction,
+    Exchange,
+    Execute,
+    GlobalExchange,
+    Repeat,
+    Sequence,
+    Step,
+    StreamCopy,
+    TileVector,
+    Variable,
+    VertexGroup,
+    WriteUndef,
+)
+from popple.target import Target
+
+_ALWAYS_LIVE = frozenset({Role.WEIGHT, Role.STATE, Role.CONSTANT})
+_COPIED_ROLES = frozenset({Role.INPUT, Role.CONSTANT})
+
+_Access = tuple[tuple[str, ...], tuple[str, ...]]
+"""Names of the variables read, and of those written."""
+
+
+class Emitter:
+    """Turns planned ops into steps, and collects the variables of the program."""
+
+    def __init__(self, graph: Graph, planned: PlannedOps, target: Target) -> None:
+        self.variables: dict[str, Variable] = {}
+        self._graph = graph
+        self._planned = planned
+        self._chip = target.chip
+        self._tiles_per_chip = target.chip.num_tiles
+        self._num_tiles = graph.execution.num_chips * self._tiles_per_chip
+        # Equal layers share plans, and so the parts already moved to a chip. Plans
+        # are told apart by identity: `planned` keeps them alive.
+        self._placed: dict[tuple[int, int], VertexGroup] = {}
+        self._shifted: dict[tuple[TileVector, int], TileVector] = {}
+        self._written = _written_roots(graph)
+        self._unread = self._written - _read_roots(graph)
+        self._calls = find_calls(graph, planned)
+
+    def steps_of(self, ops: Iterable[Op]) -> list[Step]:
+        """The steps of ops in their order; those side by side share theirs."""
+        steps: list[Step] = []
+        for name, members in groupby(ops, lambda op: op.notes.side_by_side):
+            lists = [self.op_steps(op) for op in members]
+            steps += merge_steps(lists) if name else chain.from_iterable(lists)
+        return steps
+
+    def op_steps(self, op: Op) -> list[Step]:
+        """The steps of one op, none for a view."""
+        plan = self._planned.plans[op.name]
+        steps = self._call_steps(op)
+        temporaries = self._add_temporaries(op, plan)
+        writes = self._variables_of(op.outputs, op.chip)
+        if plan.is_interleaved:
+            self._interleave(writes)
+        last = len(plan.steps) - 1
+        names = _step_names(plan.steps)
+        for index, step in enumerate(plan.steps):
+            # A plan does not tell when it writes: results are taken to live from its
+            # last step on.
+            made = writes if index == last else ()
+            access = (
+                (*self._variables_read(op, step), *_alive(temporaries, index)),
+                (*_begun(temporaries, index), *made),
+            )
+            steps.append(self._lower(op, step, names[index], access))
+            # No step reads these, so only this says that their contents are over.
+            ended = _begun([t for t in temporaries if t[1].last == index], index)
+            unread = (name for name in made if name in self._unread)
+            steps += [WriteUndef(name, op.name) for name in (*ended, *unread)]
+        return steps
+
+    def stream_in(self, name: str, chip: int) -> StreamCopy:
+        """An input arriving from the host."""
+        variable = self.variable(name, chip)
+        mapping = self._planned.mappings[name]
+        vector = self._shift(mapping.bytes_by_tile, chip)
+        label = f"{variable}/stream_in"
+        return StreamCopy(label, Direction.FROM_HOST, vector, writes=(variable,))
+
+    def stream_out(self, name: str, chip: int) -> StreamCopy:
+        """A result leaving for the host."""
+        variable = self.variable(name, chip)
+        vector = self._shift(self._planned.mappings[name].bytes_by_tile, chip)
+        label = f"{name}/stream_out"
+        return StreamCopy(label, Direction.TO_HOST, vector, reads=(variable,))
+
+    def variable(self, name: str, chip: int) -> str:
+        """Name of the variable that holds a value on a chip, made if it is new."""
+        root = self._graph.root(name)
+        value = self._graph.values[root]
+        home = self._planned.chips.get(root, chip)
+        # Inputs and constants lie on every chip that reads them; nothing else does.
+        is_copy = value.role in _COPIED_ROLES and home != chip
+        key = f"{root}@{chip}" if is_copy else root
+        if key not in self.variables:
+            place = chip if is_copy else home
+            mapping = self._planned.mappings.get(root) or self._planned.mappings[name]
+            self.variables[key] = self._make_variable(key, root, mapping, place)
+        return key
+
+    def _make_variable(
+        self, key: str, root: str, mapping: TileMapping, chip: int
+    ) -> Variable:
+        role = self._graph.values[root].role
+        # A constant that is updated in place is a variable like others.
+        is_constant = role is Role.CONSTANT and root not in self._written
+        return Variable(
+            key,
+            self._shift(mapping.bytes_by_tile, chip),
+            Category.CONSTANT if is_constant else Category.VARIABLE,
+            is_always_live=role in _ALWAYS_LIVE,
+        )
+
+    def _variables_of(self, names: Iterable[str], chip: int) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.variable(name, chip) for name in names))
+
+    def _variables_read(self, op: Op, step: PlanStep) -> tuple[str, ...]:
+        """The variables of the inputs that a step reads, copies where there are."""
+        positions = _positions_read(step, len(op.inputs))
+        copies, chip = self._planned.copies.get(op.name, {}), source_chip(op)
+        names = (
+            copy_name(op, position)
+            if position in copies
+            else self.variable(op.inputs[position], chip)
+            for position in positions
+        )
+        return tuple(dict.fromkeys(names))
+
+    def _call_steps(self, first: Op) -> list[Step]:
+        """The copies of weights to where the function that begins here has them.
+
+        They stand where the function is called, so they are no steps of its ops.
+        """
+        copies = self._calls.get(first.name, ())
+        for copy in copies:
+            vector = self._shift(copy.place.bytes_by_tile, first.chip)
+            self.variables[copy.name] = Variable(copy.name, vector)
+        # Copies of one call are one phase: those on their tile, and those that move.
+        local = [copy for copy in copies if copy.is_local]
+        moved = [copy for copy in copies if not copy.is_local]
+        steps: list[Step] = []
+        if local:
+            group = self._moved_to(first.chip, local_copies(local, self._chip))
+            vertices = ComputeSet(f"{first.name}/copy weights", (group,))
+            steps.append(Execute(vertices, *self._access_of(local)))
+        if moved:
+            sent, received = moved_copies(moved, self._chip)
+            vectors = self._shift(sent, first.chip), self._shift(received, first.chip)
+            access = self._access_of(moved)
+            name = f"{first.name}/move weights"
+            steps.append(Exchange(name, *vectors, None, False, *access))
+        return steps
+
+    def _interleave(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.variables[name] = replace(self.variables[name], is_interleaved=True)
+
+    def _access_of(self, copies: list[Copy]) -> _Access:
+        names = (copy.op.inputs[copy.position] for copy in copies)
+        reads = self._variables_of(names, copies[0].op.chip)
+        return reads, tuple(copy.name for copy in copies)
+
+    def _add_temporaries(self, op: Op, plan: OpPlan) -> list[tuple[str, Temporary]]:
+        found: list[tuple[str, Temporary]] = []
+        for item in plan.temporaries:
+            name = f"{op.name}/{item.name}"
+            # Several temporaries of one plan may have the same name.
+            while name in self.variables:
+                name += "'"
+            self.variables[name] = Variable(
+                name,
+                self._shift(item.bytes_by_tile, op.chip),
+                item.category,
+                is_interleaved=item.is_interleaved,
+                is_operand=item.is_operand,
+            )
+            found.append((name, item))
+        return found
+
+    def _lower(self, op: Op, step: PlanStep, name: str, access: _Access) -> Step:
+        reads, writes = access
+        if isinstance(step, Compute):
+            groups = tuple(self._place(group, op.chip) for group in step.vertices)
+            return Execute(ComputeSet(f"{op.name}/{name}", groups), *access, op.name)
+        if isinstance(step, Move):
+            return self._lower_move(op, step, name, access)
+        if isinstance(step, HostCopy):
+            return StreamCopy(
+                f"{op.name}/{name}",
+                Direction.TO_HOST if step.to_host else Direction.FROM_HOST,
+                self._shift(step.bytes_by_tile, op.chip),
+                step.is_remote_buffer,
+                reads,
+                writes,
+                op.name,
+            )
+        if isinstance(step, LinkCopy):
+            return self._lower_link(op, step, name, access)
+        return self._lower_loop(op, step, name, access)
+
+    def _lower_move(self, op: Op, step: Move, name: str, access: _Access) -> Exchange:
+        messages = step.messages_by_tile
+        return Exchange(
+            f"{op.name}/{name}",
+            self._shift(step.sent_by_tile, op.chip),
+            self._shift(step.received_by_tile, op.chip),
+            None if messages is None else self._shift(messages, op.chip),
+            step.is_shared,
+            *access,
+            op.name,
+        )
+
+    def _lower_link(
+        self, op: Op, step: LinkCopy, name: str, access: _Access
+    ) -> GlobalExchange:
+        source = op.chip if step.source_chip < 0 else step.source_chip
+        reads, writes = access
+        return GlobalExchange(
+            f"{op.name}/{name}",
+            ((source, op.chip, step.num_bytes),),
+            self._shift(step.bytes_by_tile, source),
+            self._shift(step.bytes_by_tile, op.chip),
+            replicas=step.replicas,
+            reads=reads,
+            writes=writes,
+            op=op.name,
+        )
+
+    def _lower_loop(self, op: Op, step: Loop, name: str, access: _Access) -> Repeat:
+        names = _step_names(step.steps)
+        body = [
+            self._lower(op, inner, f"{name}/{names[index]}", access)
+            for index, inner in enumerate(step.steps)
+        ]
+        return Repeat(step.count, Sequence(tuple(body)), f"{op.name}/{name}")
+
+    def _place(self, group: VertexGroup, chip: int) -> VertexGroup:
+        """A group of a plan on a chip."""
+        key = (id(group), chip)
+        if (known := self._placed.get(key)) is None:
+            known = self._placed[key] = self._moved_to(chip, group)
+        return known
+
+    def _moved_to(self, chip: int, group: VertexGroup) -> VertexGroup:
+        flops = group.flops_by_tile
+        return VertexGroup(
+            group.codelet,
+            self._shift(group.count_by_tile, chip),
+            self._shift(group.cycles_by_tile, chip),
+            None if flops is None else self._shift(flops, chip),
+            group.num_edges,
+        )
+
+    def _shift(self, vector: TileVector, chip: int) -> TileVector:
+        key = (vector, chip)
+        if (known := self._shifted.get(key)) is None:
+            first = chip * self._tiles_per_chip
+            known = self._shifted[key] = vector.shifted(first, self._num_tiles)
+        return known
+
+
+def _written_roots(graph: Graph) -> frozenset[str]:
+    """Owners of memory that an op with results of its own writes into."""
+    return frozenset(graph.root(name) for op in graph.ops for name in op.outputs)
+
+
+def _read_roots(graph: Graph) -> frozenset[str]:
+    """Owners of memory that is read: by an op, by the host or in the next run."""
+    read = [*graph.outputs, *(name for op in graph.ops for name in op.inputs)]
+    given = (v.name for v in graph.values.values() if v.role is not Role.ACTIVATION)
+    return frozenset((*map(graph.root, read), *given))
+
+
+def _step_names(steps: tuple[PlanStep, ...]) -> list[str]:
+    """Names of steps, numbered where one stands twice."""
+    seen: dict[str, int] = {}
+    names: list[str] = []
+    for step in steps:
+        name = "loop" if isinstance(step, Loop) else step.name
+        seen[name] = seen.get(name, 0) + 1
+        names.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return names
+
+
+def _positions_read(step: PlanStep, num_inputs: int) -> Iterable[int]:
+    """Positions of the inputs that a step reads, a loop those of its steps."""
+    if isinstance(step, Loop):
+        return sorted({p for s in step.steps for p in _positions_read(s, num_inputs)})
+    reads = step.reads if isinstance(step, Compute | Move) else None
+    return range(num_inputs) if reads is None else reads
+
+
+def _begun(temporaries: list[tuple[str, Temporary]], index: int) -> tuple[str, ...]:
+    return tuple(name for name, item in temporaries if item.first == index)
+
+
+def _alive(temporaries: list[tuple[str, Temporary]], index: int) -> tuple[str, ...]:
+    return tuple(name for name, t in temporaries if t.first < index <= t.last)

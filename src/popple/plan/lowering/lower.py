@@ -1,0 +1,139 @@
+"""Lowering: a Graph becomes a Program on a Target.
+
+    plan_graph = plan_ops  (a plan and a mapping for everything)
+               + Emitter   (steps and variables of each op)
+               + structure (what is repeated, what runs at the same time)
+
+The structure follows the graph's Execution: micro-batches are repeated for gradient
+accumulation, then the update runs once, and all of it for every device iteration.
+Pipelines have a structure of their own, in `pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from popple.errors import PlanError
+from popple.graph import Graph, Phase, Strategy, verify
+from popple.plan.lowering.emit import Emitter
+from popple.plan.lowering.io_tiles import IoTiles
+from popple.plan.lowering.pipeline import lower_pipeline
+from popple.plan.lowering.plan_ops import Progress, plan_ops
+from popple.plan.lowering.streams import Streams, find_streams
+from popple.plan.lowering.structure import Structure
+from popple.plan.lowering.update import lower_update
+from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, TileMapping
+from popple.plan.options import PlanOptions
+from popple.plan.planner import Planner
+from popple.plan.side_by_side import share_side_by_side
+from popple.program import Program
+from popple.target import Target
+
+
+@dataclass(frozen=True)
+class PlannedProgram:
+    """The program, and why it is as it is.
+
+    `plans` are by op, `mappings` by value and in terms of one chip, `chips` by the
+    value that owns the memory. `generic_ops` counts the framework ops that the generic
+    rule planned.
+    """
+
+    program: Program
+    plans: Mapping[str, OpPlan]
+    mappings: Mapping[str, TileMapping]
+    generic_ops: Mapping[str, int]
+    chips: Mapping[str, int]
+
+
+def plan_graph(
+    graph: Graph,
+    target: Target,
+    options: PlanOptions | None = None,
+    progress: Progress | None = None,
+) -> PlannedProgram:
+    """Plan every op of a graph and lower it to a program."""
+    verify(graph)
+    _verify_chips(graph, target)
+    options = options or PlanOptions()
+    # Tiles for traffic are the last ones: plans see a chip without them.
+    planner = Planner(_for_compute(target, options.io.num_tiles), options)
+    shares = share_side_by_side(graph, planner)
+    planned = plan_ops(graph, planner, progress, shares)
+    emitter = Emitter(graph, planned, target)
+    streams = find_streams(graph, planned)
+    # Without a pipeline chips take turns, whatever made the graph use several.
+    is_pipeline = graph.execution.strategy is Strategy.PIPELINED
+    lowered = lower_pipeline if is_pipeline else lower_in_turn
+    io = IoTiles(options.io, target.chip.num_tiles, emitter.variables)
+    structure = lowered(graph, emitter, streams, io)
+    program = Program(
+        graph.name,
+        graph.execution.num_chips,
+        target.chip.num_tiles,
+        emitter.variables,
+        structure.main,
+        structure.functions,
+        find_outlined(graph, planned.plans) if planner.options.outline else {},
+    )
+    return PlannedProgram(
+        program, planned.plans, planned.mappings, planner.generic_ops, planned.chips
+    )
+
+
+def find_outlined(graph: Graph, plans: Mapping[str, OpPlan]) -> dict[str, str]:
+    """For every op that can run the code of an earlier one, that one.
+
+    The frameworks' compilers make functions of what repeats, layer by layer. With equal
+    plans on one chip, operands lie alike and nothing has to be copied to where the
+    function has them; such copies are not modelled, so ops that would need them keep
+    their own code. Transfers to other chips and to the host have partners, which
+    differ.
+    """
+    # Plans are told apart by identity: the planner gives equal ops the same one.
+    first: dict[tuple[int, int], str] = {}
+    outlined: dict[str, str] = {}
+    for op in graph.ops:
+        plan = plans[op.name]
+        if not plan.steps or any(
+            isinstance(s, HostCopy | LinkCopy) for s in plan.steps
+        ):
+            continue
+        original = first.setdefault((id(plan), op.chip), op.name)
+        if original != op.name:
+            outlined[op.name] = original
+    return outlined
+
+
+def lower_in_turn(
+    graph: Graph, emitter: Emitter, streams: Streams, io: IoTiles
+) -> Structure:
+    """Chips take turns: one op after the other, in the order of the graph."""
+    execution = graph.execution
+    traffic = io.traffic(
+        [emitter.stream_in(*item) for item in streams.all_in()],
+        [emitter.stream_out(*item) for item in streams.all_out()],
+    )
+    steps = emitter.steps_of(op for op in graph.ops if op.phase is not Phase.UPDATE)
+    update = lower_update(graph, emitter, streams)
+    counts = (execution.device_iterations, execution.accumulation)
+    return Structure(io.loops(counts, traffic, traffic.around(steps), update))
+
+
+def _for_compute(target: Target, num_io_tiles: int) -> Target:
+    """The target with the tiles that compute."""
+    if not num_io_tiles:
+        return target
+    chip = replace(target.chip, num_tiles=target.chip.num_tiles - num_io_tiles)
+    return replace(target, system=replace(target.system, chip=chip))
+
+
+def _verify_chips(graph: Graph, target: Target) -> None:
+    needed = graph.execution.num_chips
+    if needed > target.num_chips:
+        raise PlanError(
+            f"the graph needs {needed} chips, but the target has {target.num_chips}.",
+            where=f"graph {graph.name!r}",
+            remedy=f"Use a target with at least {needed} chips per replica.",
+        )
