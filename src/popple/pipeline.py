@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from popple.errors import UsageError
-from popple.graph import Graph, Strategy
+from popple.graph import Graph, Strategy, all_ops
 from popple.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def explain(subject: Any, name: str = "") -> report.Explanation:
         model.graph.name,
         model.simulation.cost.cycles,
         rows,
-        frozenset(op.name for op in model.graph.ops if op.name not in timed),
+        frozenset(op.name for op, _ in all_ops(model.graph) if op.name not in timed),
     )
     return report.explain_run(run, name)
 

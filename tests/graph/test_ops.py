@@ -34,6 +34,7 @@ ELEMENTWISE = """
     softplus_grad hardtanh_grad hardsigmoid_grad hardswish_grad
 """
 KINDS = {
+    "control": "call repeat while branch",
     "matmul": "matmul",
     "conv": "conv conv_input_grad conv_weight_grad",
     "elementwise": ELEMENTWISE,
@@ -109,6 +110,7 @@ def some_value(attr: AttrDef) -> Attr:
         AttrType.INTS: (1,),
         AttrType.BOOL: True,
         AttrType.TEXT: "text",
+        AttrType.TEXTS: ("text",),
     }
     return attr.choices[0] if attr.choices else values[attr.type]
 

@@ -2,6 +2,15 @@
 
 from popple.graph.attrs import Attr, AttrDef, AttrType
 from popple.graph.dependencies import find_dependencies
+from popple.graph.functions import (
+    LOOPS,
+    all_ops,
+    arguments_of,
+    function_order,
+    functions_of,
+    num_sites,
+    qualified,
+)
 from popple.graph.graph import Execution, Graph, Op, Phase, Role, Strategy, Value
 from popple.graph.notes import (
     NO_NOTES,
@@ -23,6 +32,7 @@ from popple.graph.verify import verify
 
 __all__ = [
     "FAMILIES",
+    "LOOPS",
     "NO_NOTES",
     "OPS",
     "Attr",
@@ -44,11 +54,17 @@ __all__ = [
     "Strategy",
     "TensorType",
     "Value",
+    "all_ops",
+    "arguments_of",
     "find_dependencies",
     "find_op",
+    "function_order",
+    "functions_of",
     "get_op",
+    "num_sites",
     "parse_graph",
     "parse_notes",
+    "qualified",
     "render_graph",
     "render_notes",
     "sorted_labels",

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from popple.errors import GraphError, suggest
 
-Attr = bool | int | str | tuple[int, ...]
+Attr = bool | int | str | tuple[int, ...] | tuple[str, ...]
 """The value of an attribute."""
 
 _Many = Iterable[Any]
@@ -31,14 +31,21 @@ class AttrType(enum.Enum):
     INTS = "a tuple of integers"
     BOOL = "True or False"
     TEXT = "a text"
+    TEXTS = "a tuple of texts"
 
     def accepts(self, value: Any) -> bool:
         """Whether a value has this type."""
         if self is AttrType.INTS:
             return isinstance(value, tuple) and all(map(_is_int, cast(_Many, value)))
+        if self is AttrType.TEXTS:
+            texts = cast(_Many, value)
+            return isinstance(value, tuple) and all(isinstance(t, str) for t in texts)
         if self is AttrType.INT:
             return _is_int(value)
         return isinstance(value, bool if self is AttrType.BOOL else str)
+
+
+_TUPLES = (AttrType.INTS, AttrType.TEXTS)
 
 
 def _is_int(value: Any) -> bool:
@@ -98,6 +105,11 @@ def text(name: str, doc: str, *, choices: tuple[str, ...] = ()) -> AttrDef:
     return AttrDef(name, AttrType.TEXT, doc, choices=choices)
 
 
+def texts(name: str, doc: str) -> AttrDef:
+    """An attribute that is a tuple of texts."""
+    return AttrDef(name, AttrType.TEXTS, doc)
+
+
 class Schema:
     """The attributes that ops of one kind may have, and the check of what one has."""
 
@@ -147,7 +159,7 @@ class Schema:
 
     def _typed(self, name: str, value: Any) -> Any:
         known = self._attrs.get(name)
-        is_tuple = known is not None and known.type is AttrType.INTS
+        is_tuple = known is not None and known.type in _TUPLES
         is_list = isinstance(value, list)
         return tuple(cast(_Many, value)) if is_tuple and is_list else value
 

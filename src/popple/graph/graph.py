@@ -9,7 +9,7 @@ passes of `place` turn Graphs into Graphs, `plan` reads them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from popple.errors import GraphError, suggest
@@ -35,6 +35,7 @@ class Role(enum.Enum):
     WEIGHT = "weight"  # a parameter, always live
     STATE = "state"  # optimiser state, buffers, accumulators: always live
     CONSTANT = "constant"  # known when compiling, always live
+    ARGUMENT = "argument"  # given to a function by the op that runs it
     ACTIVATION = "activation"  # made by an op, live until its last use
 
 
@@ -164,13 +165,20 @@ class Execution:
 
 @dataclass(frozen=True)
 class Graph:
-    """Ops in execution order over named values; `outputs` go back to the host."""
+    """Ops in execution order over named values; `outputs` go back to the host.
+
+    `functions` are graphs that ops of this one run by name. A function has no streams,
+    weights or state of its own: it works on what it is given, the arguments, in the
+    order in which they are declared, and gives back its `outputs`. Its ops stand on
+    chip 0 in stage 0, which mean those of the op that runs it.
+    """
 
     name: str
     values: Mapping[str, Value]
     ops: tuple[Op, ...]
     outputs: tuple[str, ...] = ()
     execution: Execution = field(default_factory=Execution)
+    functions: Mapping[str, Graph] = field(default_factory=dict[str, "Graph"])
 
     def type_of(self, name: str) -> TensorType:
         """Type of the value called `name`."""
@@ -200,6 +208,25 @@ class Graph:
         """A copy with other ops and additional values."""
         values = {**self.values, **{v.name: v for v in new_values}}
         return replace(self, values=values, ops=tuple(ops))
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the values that a function is given, in order."""
+        return tuple(value.name for value in self.with_role(Role.ARGUMENT))
+
+    def body(self, name: str) -> Graph:
+        """A function, which may run those of this graph itself."""
+        return replace(self.functions[name], functions=self.functions)
+
+    def with_bodies(self, change: Callable[[Graph], Graph]) -> Graph:
+        """A copy in which every function is changed; without functions, this graph."""
+        if not self.functions:
+            return self
+        bodies = {
+            name: replace(change(self.body(name)), functions={})
+            for name in self.functions
+        }
+        return replace(self, functions=bodies)
 
     @property
     def is_training(self) -> bool:

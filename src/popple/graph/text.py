@@ -6,6 +6,10 @@
       matmul %fc : f32[16,10] = (%x, %fc.weight) forward chip=0 stage=0 at "m.py:3"
       output %fc
     }
+    function "layer" {
+      argument %x : f32[16,64]
+      ...
+    }
 
 Strings are JSON strings; attributes stand in braces as JSON, and so do notes behind the
 word `notes`, both without what is at its default; `shares %y` after a type names the
@@ -18,8 +22,8 @@ import enum
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, TypeAlias, overload
 
 from popple.errors import GraphError
 from popple.graph.graph import Execution, Graph, Op, Phase, Role, Strategy, Value
@@ -27,10 +31,15 @@ from popple.graph.notes import NO_NOTES, parse_notes, render_notes
 from popple.graph.ops import get_op
 from popple.graph.types import DType, TensorType
 
+_Line: TypeAlias = tuple[int, str]
+"""Number of a line and the line"""
+
 _TYPE = r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]"
 _RESULT = re.compile(rf"%(?P<name>\S+) : {_TYPE}(?: shares %(?P<storage>\S+))?$")
-_HEAD = re.compile(r'graph (?P<name>"(?:[^"\\]|\\.)*")(?P<execution>.*) \{$')
-_GIVEN = re.compile(r"(?P<role>input|weight|state|constant) (?P<rest>%.*)$")
+_HEAD = re.compile(
+    r'(?P<word>graph|function) (?P<name>"(?:[^"\\]|\\.)*")(?P<execution>.*) \{$'
+)
+_GIVEN = re.compile(r"(?P<role>input|weight|state|constant|argument) (?P<rest>%.*)$")
 _OP = re.compile(
     r"(?P<kind>\w+) %(?P<name>\S+)(?: : (?P<results>.*?))? = "
     r"\((?P<inputs>[^)]*)\)(?: (?P<attrs>\{.*?\}))?(?: notes (?P<notes>\{.*?\}))? "
@@ -40,8 +49,14 @@ _OP = re.compile(
 
 
 def render_graph(graph: Graph) -> str:
-    """The graph as text; `parse_graph` gives the same graph back."""
-    lines = [f"graph {json.dumps(graph.name)}{_render_execution(graph.execution)} {{"]
+    """The graph as text, its functions after it; `parse_graph` gives it back."""
+    parts = [_render_one("graph", graph)]
+    parts += [_render_one("function", body) for body in graph.functions.values()]
+    return "".join(parts)
+
+
+def _render_one(word: str, graph: Graph) -> str:
+    lines = [f"{word} {json.dumps(graph.name)}{_render_execution(graph.execution)} {{"]
     for value in graph.values.values():
         if value.role is not Role.ACTIVATION:
             lines.append(f"  {value.role.value} {_render_value(value)}")
@@ -53,8 +68,34 @@ def render_graph(graph: Graph) -> str:
 def parse_graph(text: str) -> Graph:
     """The graph that `render_graph` printed; GraphError names a bad line."""
     lines = _numbered_lines(text)
+    word, main = _parse_one(lines)
+    if word != "graph":
+        raise GraphError("the main graph comes first, functions after it.")
+    functions: dict[str, Graph] = {}
+    while (found := _parse_one(lines, is_optional=True)) is not None:
+        word, body = found
+        if word != "function" or body.name in functions:
+            what = f"{word} {body.name!r} is not a function of a name of its own."
+            raise GraphError(what)
+        functions[body.name] = body
+    return replace(main, functions=functions)
+
+
+@overload
+def _parse_one(lines: Iterator[_Line]) -> tuple[str, Graph]: ...
+@overload
+def _parse_one(
+    lines: Iterator[_Line], is_optional: bool
+) -> tuple[str, Graph] | None: ...
+def _parse_one(
+    lines: Iterator[_Line], is_optional: bool = False
+) -> tuple[str, Graph] | None:
+    """The next graph or function, and the word it begins with."""
     number, first = next(lines, (1, ""))
+    if not first and is_optional:
+        return None
     head = _match(_HEAD, first, number, 'graph "name" {')
+    begin = number
     values: dict[str, Value] = {}
     ops: list[Op] = []
     outputs: list[str] = []
@@ -73,9 +114,10 @@ def parse_graph(text: str) -> Graph:
                 _declare(values, value, number)
     else:
         raise GraphError("the graph has no closing brace.", where=f"line {number}")
-    execution = _parse_execution(head["execution"], 1)
+    execution = _parse_execution(head["execution"], begin)
     name = json.loads(head["name"])
-    return Graph(name, values, tuple(ops), tuple(outputs), execution)
+    graph = Graph(name, values, tuple(ops), tuple(outputs), execution)
+    return head["word"], graph
 
 
 def _declare(values: dict[str, Value], value: Value, number: int) -> None:
@@ -166,7 +208,7 @@ def _make_op(found: re.Match[str], results: list[Value]) -> Op:
     )
 
 
-def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+def _numbered_lines(text: str) -> Iterator[_Line]:
     for number, line in enumerate(text.splitlines(), start=1):
         if stripped := line.strip():
             yield number, stripped

@@ -29,7 +29,10 @@ class ApplyOpOptions:
     by_kind: NotesByName = field(default_factory=dict[str, Notes])
 
     def apply(self, graph: Graph) -> Graph:
-        """The graph with notes on its ops."""
+        """The graph with notes on its ops and on those of its functions."""
+        return self._noted(graph).with_bodies(self._noted)
+
+    def _noted(self, graph: Graph) -> Graph:
         return graph.with_ops(
             # This way round: what is noted on the op itself has the last word.
             replace(op, notes=notes.updated(op.notes))

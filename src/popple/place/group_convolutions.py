@@ -26,16 +26,20 @@ class GroupConvolutions:
 
     def apply(self, graph: Graph) -> Graph:
         """The grouped graph; the same if ops of a group depend on each other."""
-        units = {name: ops for name, ops in _find_units(graph).items() if len(ops) > 1}
-        order = _find_order(graph, units) if units else None
-        if order is None:
-            return graph
-        grouped = {
-            op.name: replace(op, notes=replace(op.notes, side_by_side=name))
-            for name, members in units.items()
-            for op in members
-        }
-        return graph.with_ops(grouped.get(op.name, op) for op in order)
+        return _grouped(graph).with_bodies(_grouped)
+
+
+def _grouped(graph: Graph) -> Graph:
+    units = {name: ops for name, ops in _find_units(graph).items() if len(ops) > 1}
+    order = _find_order(graph, units) if units else None
+    if order is None:
+        return graph
+    grouped = {
+        op.name: replace(op, notes=replace(op.notes, side_by_side=name))
+        for name, members in units.items()
+        for op in members
+    }
+    return graph.with_ops(grouped.get(op.name, op) for op in order)
 
 
 def _find_units(graph: Graph) -> dict[str, list[Op]]:

@@ -4,16 +4,28 @@ The products of a layer are the forward one, the one for the gradient of its inp
 the one for the gradient of its weights. They are found by what they read: a gradient
 reads the weights, or the input, the other way round. PopART names the passes to PopLibs
 for every product of a training program (willow/src/popx/op/matmulx.cpp); in inference
-there is nothing to plan together.
+there is nothing to plan together. A layer's forward and backward work may stand in
+different functions: the first run of each shows how their arguments belong together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from popple.graph import Graph, LinearPass, LinearProduct, Op, Phase
+from popple.graph import (
+    Graph,
+    LinearPass,
+    LinearProduct,
+    Op,
+    Phase,
+    arguments_of,
+    functions_of,
+)
 
 _Shape = tuple[int, ...]
+_Place = tuple[str, str]
+"""A function, or an empty name for the main graph, and a value or an op of it"""
 
 
 @dataclass(frozen=True)
@@ -25,25 +37,31 @@ class MarkLinearLayers:
 
     def apply(self, graph: Graph) -> Graph:
         """The graph with `Notes.linear` on every product of a linear layer."""
-        products = [op for op in graph.ops if op.kind == "matmul"]
+        bodies = (graph, *graph.functions.values())
+        products = [op for body in bodies for op in body.ops if op.kind == "matmul"]
         if not any(op.phase is Phase.BACKWARD for op in products):
             return graph
-        search = _Search(graph)
-        for op in products:
-            search.add(op)
-        return graph.with_ops(
-            replace(op, notes=replace(op.notes, linear=found))
-            if (found := search.found.get(op.name))
-            else op
-            for op in graph.ops
+        search = _Search()
+        search.walk("", graph, {})
+        return _noted(graph, "", search.found).with_bodies(
+            lambda body: _noted(body, body.name, search.found)
         )
+
+
+def _noted(graph: Graph, scope: str, found: Mapping[_Place, LinearProduct]) -> Graph:
+    return graph.with_ops(
+        replace(op, notes=replace(op.notes, linear=product))
+        if (product := found.get((scope, op.name)))
+        else op
+        for op in graph.ops
+    )
 
 
 @dataclass(frozen=True)
 class _Matrix:
     """A value as a product reads it: its memory, shape and way round."""
 
-    root: str
+    root: _Place
     shape: _Shape
     is_turned: bool
 
@@ -60,33 +78,53 @@ _Key = tuple[_Matrix, _Shape]
 class _Search:
     """Forward products by their operands, and the products of layers found so far."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.found: dict[str, LinearProduct] = {}
-        self._graph = graph
-        # What may lie between a product and the matrix that it reads. A transposed one
-        # is how a gradient differs from the forward product.
-        views = [op for op in graph.ops if op.kind in ("permute", "reshape")]
-        self._views = {op.outputs[0]: op for op in views}
-        self._by_input: dict[_Key, str] = {}
-        self._by_weights: dict[_Key, str] = {}
+    def __init__(self) -> None:
+        self.found: dict[_Place, LinearProduct] = {}
+        self._seen: set[str] = set()
+        self._by_input: dict[_Key, _Place] = {}
+        self._by_weights: dict[_Key, _Place] = {}
 
-    def add(self, op: Op) -> None:
+    def walk(
+        self, scope: str, graph: Graph, given: Mapping[str, _Place]
+    ) -> tuple[_Place, ...]:
+        """Look at all products of a graph in order, functions where they are first run.
+
+        `given` are the places that arguments stand for. Returns those of the results.
+        """
+        reader = _Reader(scope, graph, dict(given))
+        for op in graph.ops:
+            if op.kind == "matmul":
+                self._add((scope, op.name), op, *map(reader.matrix, op.inputs))
+            for name in functions_of(op):
+                self._enter(name, op, graph, reader)
+        return tuple(map(reader.place, graph.outputs))
+
+    def _enter(self, name: str, op: Op, graph: Graph, reader: _Reader) -> None:
+        if name in self._seen:
+            return
+        self._seen.add(name)
+        body = graph.body(name)
+        places = map(reader.place, arguments_of(op))
+        made = self.walk(name, body, dict(zip(body.arguments, places, strict=True)))
+        # What the function made is known by that place wherever its result is read.
+        reader.known.update(zip(op.outputs, made, strict=False))
+
+    def _add(self, place: _Place, op: Op, left: _Matrix, right: _Matrix) -> None:
         """Look at one product, after those whose results it depends on."""
-        left, right = map(self._read, op.inputs)
         if op.phase is Phase.FORWARD:
-            self._by_weights.setdefault((right, left.shape), op.name)
-            self._by_input.setdefault((left, right.shape), op.name)
+            self._by_weights.setdefault((right, left.shape), place)
+            self._by_input.setdefault((left, right.shape), place)
         elif (pair := self._find_forward(left, right)) is not None:
             forward, product = pair
             self.found[forward] = LinearProduct(LinearPass.FORWARD)
-            self.found[op.name] = product
+            self.found[place] = product
             if product.part is LinearPass.FORWARD:
                 # The gradient of the weights may read the recomputed input.
-                self._by_input.setdefault((left, right.shape), op.name)
+                self._by_input.setdefault((left, right.shape), place)
 
     def _find_forward(
         self, left: _Matrix, right: _Matrix
-    ) -> tuple[str, LinearProduct] | None:
+    ) -> tuple[_Place, LinearProduct] | None:
         """The forward product that a backward one belongs to, and how it does."""
         *groups, rows, _ = left.shape
         columns = right.shape[-1]
@@ -102,13 +140,32 @@ class _Search:
             return forward, LinearProduct(LinearPass.FORWARD)
         return None
 
-    def _read(self, name: str) -> _Matrix:
-        shape, is_turned = self._graph.type_of(name).shape, False
+
+class _Reader:
+    """Values of one graph as products read them; `known` are those from elsewhere."""
+
+    def __init__(self, scope: str, graph: Graph, known: dict[str, _Place]) -> None:
+        self.known = known
+        self._scope = scope
+        self._graph = graph
+        # What may lie between a product and the matrix that it reads. A transposed one
+        # is how a gradient differs from the forward product.
+        views = [op for op in graph.ops if op.kind in ("permute", "reshape")]
+        self._views = {op.outputs[0]: op for op in views}
+
+    def place(self, name: str) -> _Place:
+        """The memory of a value: that of the argument or result it stands for."""
         root = self._graph.root(name)
+        return self.known.get(root, (self._scope, root))
+
+    def matrix(self, name: str) -> _Matrix:
+        """A value as an operand, views followed back."""
+        shape, is_turned = self._graph.type_of(name).shape, False
+        place = self.place(name)
         while (view := self._views.get(name)) is not None:
             is_turned ^= view.kind == "permute" and _swaps_last(view)
             name = view.inputs[0]
-        return _Matrix(root, shape, is_turned)
+        return _Matrix(place, shape, is_turned)
 
 
 def _swaps_last(view: Op) -> bool:

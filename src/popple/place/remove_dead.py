@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from popple.graph import Graph, Op, Role, Value, get_op
+from popple.graph import Graph, Op, Role, Value, get_op, num_sites
 
 
 @dataclass(frozen=True)
@@ -16,26 +16,42 @@ class RemoveDead:
     before `UpdateWeights` adds the ops that do. An op without results does what it does
     outside the graph, so it stays. Front ends run this pass themselves, when they have
     written all of a program: what is not run is no part of what they captured.
+    Functions that nobody runs go as well.
     """
 
     kept: frozenset[str] = frozenset()
 
     def apply(self, graph: Graph) -> Graph:
-        """The graph without dead ops."""
-        needed = {*graph.outputs, *self.kept}
-        read = {graph.root(name) for name in needed}
-        live: list[Op] = []
-        # Backwards, so that all readers of a value are known before its maker is met.
-        for op in reversed(graph.ops):
-            is_read = not op.outputs or not needed.isdisjoint(op.outputs)
-            if not is_read and not _writes_to(graph, op, read):
-                continue
-            live.append(op)
-            needed.update(op.inputs)
-            read.update(graph.root(name) for name in op.inputs)
-        used = needed | {name for op in live for name in op.outputs}
-        values = _used_values(graph, used)
-        return replace(graph, values=values, ops=tuple(reversed(live)))
+        """The graph without dead ops and functions."""
+        live = _without_dead(graph, self.kept)
+        bodies = live.with_bodies(lambda body: _without_dead(body, frozenset()))
+        return _without_unused(bodies)
+
+
+def _without_dead(graph: Graph, kept: frozenset[str]) -> Graph:
+    needed = {*graph.outputs, *kept}
+    read = {graph.root(name) for name in needed}
+    live: list[Op] = []
+    # Backwards, so that all readers of a value are known before its maker is met.
+    for op in reversed(graph.ops):
+        is_read = not op.outputs or not needed.isdisjoint(op.outputs)
+        if not is_read and not _writes_to(graph, op, read):
+            continue
+        live.append(op)
+        needed.update(op.inputs)
+        read.update(graph.root(name) for name in op.inputs)
+    used = needed | {name for op in live for name in op.outputs}
+    values = _used_values(graph, used)
+    return replace(graph, values=values, ops=tuple(reversed(live)))
+
+
+def _without_unused(graph: Graph) -> Graph:
+    """Functions are dropped until all that are left are run somewhere."""
+    used = num_sites(graph)
+    if used.keys() >= graph.functions.keys():
+        return graph
+    left = {name: body for name, body in graph.functions.items() if name in used}
+    return _without_unused(replace(graph, functions=left))
 
 
 def _writes_to(graph: Graph, op: Op, read: set[str]) -> bool:

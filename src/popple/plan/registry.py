@@ -12,6 +12,7 @@ from popple.plan.opplan import Rule
 from popple.plan.rules import (
     cast,
     collective,
+    control,
     conv,
     copy,
     ctc,
@@ -55,6 +56,7 @@ FAMILY_RULES: Mapping[str, Mapping[str, Rule]] = MappingProxyType(
         "solve": solve.RULES,
         "copy": copy.RULES,
         "collective": collective.RULES,
+        "control": control.RULES,
         "generic": generic.RULES,
     }
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
-from popple.graph import Graph, Op, get_op
+from popple.graph import Graph, Op, all_ops, get_op
 from popple.plan import OpPlan, PlannedProgram, describe_rule
 from popple.record.explanations import (
     StepRecord,
@@ -22,29 +23,33 @@ def record_operations(
     graph: Graph, planned: PlannedProgram, simulation: Simulation
 ) -> list[Operation]:
     """One row for every op that takes time, and one for what belongs to none."""
+    ops = list(all_ops(graph))
     counts = _executions_by_op(simulation)
     steps = record_steps_by_op(simulation)
     rows = [
         _operation(
             index,
             op,
-            graph,
+            body,
             planned.plans[op.name],
             cost,
             counts[op.name],
             steps[op.name],
         )
-        for index, op in enumerate(graph.ops)
+        for index, (op, body) in enumerate(ops)
         if (cost := simulation.cost_by_op.get(op.name))
     ]
     if rest := simulation.cost_by_op.get(""):
-        rows.append(_other_steps(len(graph.ops), rest, steps[""]))
+        rows.append(_other_steps(len(ops), rest, steps[""]))
     return rows
 
 
 def _executions_by_op(simulation: Simulation) -> Mapping[str, int]:
-    """How often each op runs: as often as the leaf of it that runs least."""
-    counts: dict[str, int] = {}
+    """How often each op runs: as often as the leaf of it that runs least.
+
+    An op of a function stands in the program once for every chip that runs it.
+    """
+    counts: dict[tuple[str, str], int] = {}
     for row, leaf, count in zip(
         simulation.steps,
         simulation.timing.leaf_times,
@@ -52,9 +57,12 @@ def _executions_by_op(simulation: Simulation) -> Mapping[str, int]:
         strict=True,
     ):
         if leaf is not None:
-            name = getattr(row.step, "op", "")
-            counts[name] = min(counts.get(name, count), count)
-    return counts
+            key = getattr(row.step, "op", ""), row.path.partition("/")[0]
+            counts[key] = min(counts.get(key, count), count)
+    totals: Counter[str] = Counter()
+    for (name, _), count in counts.items():
+        totals[name] += count
+    return totals
 
 
 def _operation(
@@ -140,5 +148,5 @@ def record_debug_contexts(graph: Graph) -> list[DebugContext]:
     """A context for every op, numbered as the ops are."""
     return [
         DebugContext(index, op.name, None, op.module, op.line)
-        for index, op in enumerate(graph.ops)
+        for index, (op, _) in enumerate(all_ops(graph))
     ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from popple._version import __version__
-from popple.graph import Graph, render_graph
+from popple.graph import Graph, all_ops, render_graph
 from popple.plan import PlannedProgram
 from popple.record.execution import record_steps, record_totals
 from popple.record.memory import (
@@ -44,7 +44,7 @@ def record(
     seconds: Mapping[str, float],
 ) -> ReportContents:
     """The contents of the report on one run of one replica."""
-    debug_ids = {op.name: index for index, op in enumerate(graph.ops)}
+    debug_ids = {op.name: index for index, (op, _) in enumerate(all_ops(graph))}
     instruction_bytes = target.chip.instruction_bytes
     tree = TreeRecorder(simulation, debug_ids, instruction_bytes).record()
     variables, classes = record_variables(

@@ -7,6 +7,7 @@ from popple.graph.opdef import OpDef
 from popple.graph.ops import (
     cast,
     collective,
+    control,
     conv,
     copy,
     ctc,
@@ -49,6 +50,7 @@ FAMILIES: dict[str, tuple[OpDef, ...]] = {
     "solve": solve.OPS,
     "copy": copy.OPS,
     "collective": collective.OPS,
+    "control": control.OPS,
     "generic": generic.OPS,
 }
 

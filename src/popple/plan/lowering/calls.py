@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from popple.graph import DType, Graph, Op, Phase
 from popple.plan.builder import vertices
 from popple.plan.codelets.rates import multi_codelet
-from popple.plan.codelets.shape import copy_cycles
+from popple.plan.codelets.shape import copy_cycles, shuffle_cycles
 from popple.plan.lowering.plan_ops import PlannedOps
 from popple.plan.opplan import TileMapping
 from popple.program import TileVector, VertexGroup, add_all
 from popple.target import Chip
 
 _MEMCPY_CODE_BYTES = 200
+_ORDERING_CODE_BYTES = 260
 
 
 @dataclass(frozen=True)
@@ -91,18 +92,27 @@ def _copies_of(op: Op, planned: PlannedOps) -> tuple[Copy, ...]:
     )
 
 
-def local_copies(copies: Sequence[Copy], chip: Chip) -> VertexGroup:
+def local_copies(mappings: Sequence[TileMapping], chip: Chip) -> VertexGroup:
     """The vertices that copy what stays on its tile, one on each."""
-    moved = _added([copy.source for copy in copies], chip)
+    moved = _added(mappings, chip)
     rate = chip.memcpy_bytes_per_cycle
     codelet = multi_codelet("poplar::Memcpy", DType.F32, _MEMCPY_CODE_BYTES)
     return vertices(codelet, moved, lambda size: copy_cycles(size, rate))
 
 
-def moved_copies(copies: Sequence[Copy], chip: Chip) -> tuple[TileVector, TileVector]:
+def ordering(mappings: Sequence[TileMapping], chip: Chip) -> VertexGroup:
+    """The vertices that put in order what an exchange has brought, one on each tile."""
+    arrived = _added(mappings, chip)
+    codelet = multi_codelet("poplar::Rearrange", DType.F32, _ORDERING_CODE_BYTES, 24)
+    size = DType.F32.num_bytes
+    return vertices(codelet, arrived, lambda num_bytes: shuffle_cycles(num_bytes, size))
+
+
+def moved_copies(
+    sources: Sequence[TileMapping], places: Sequence[TileMapping], chip: Chip
+) -> tuple[TileVector, TileVector]:
     """Bytes that tiles send and receive for copies that go to other tiles."""
-    sources = _added([copy.source for copy in copies], chip)
-    return sources, _added([copy.place for copy in copies], chip)
+    return _added(sources, chip), _added(places, chip)
 
 
 def _added(mappings: Sequence[TileMapping], chip: Chip) -> TileVector:

@@ -4,22 +4,26 @@ Plans are in terms of one chip; here their vectors move to the op's chip in the 
 of all tiles, and steps are tied to variables. A value becomes the variable of the
 value that owns its memory. Inputs of an op are read by the steps that say so, else by
 all its steps, results are written by the last one, temporaries live as their plan says.
+Ops that run functions are in `control.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Sequenced
 from dataclasses import replace
 from itertools import chain, groupby
 
-from popple.graph import Graph, Op, Role
+from popple.graph import Graph, Op, Role, functions_of, num_sites
 from popple.plan.lowering.calls import (
     Copy,
     copy_name,
     find_calls,
     local_copies,
     moved_copies,
+    ordering,
 )
+from popple.plan.lowering.control import ControlSteps, Copied, EmittedFunctions
 from popple.plan.lowering.merge import merge_steps
 from popple.plan.lowering.plan_ops import PlannedOps, source_chip
 from popple.plan.opplan import (
@@ -59,22 +63,58 @@ _Access = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Emitter:
-    """Turns planned ops into steps, and collects the variables of the program."""
+    """Turns planned ops into steps, and collects the variables of the program.
 
-    def __init__(self, graph: Graph, planned: PlannedOps, target: Target) -> None:
-        self.variables: dict[str, Variable] = {}
+    One emitter is for the main graph; each function has one of its own on every chip
+    that runs it, which works on the same tables (`around`). `held` are values that the
+    variables of others hold. `mark` tells apart the steps of a function on its chips.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        planned: PlannedOps,
+        target: Target,
+        around: Emitter | None = None,
+        held: dict[str, str] | None = None,
+        mark: str = "",
+    ) -> None:
         self._graph = graph
         self._planned = planned
+        self._target = target
         self._chip = target.chip
         self._tiles_per_chip = target.chip.num_tiles
         self._num_tiles = graph.execution.num_chips * self._tiles_per_chip
+        self._held = held or {}
+        self._mark = mark
+        self.variables: dict[str, Variable] = {}
+        self._emitted = EmittedFunctions(num_sites(graph), graph.execution)
         # Equal layers share plans, and so the parts already moved to a chip. Plans
         # are told apart by identity: `planned` keeps them alive.
         self._placed: dict[tuple[int, int], VertexGroup] = {}
         self._shifted: dict[tuple[TileVector, int], TileVector] = {}
+        if around is not None:
+            self.variables, self._emitted = around.variables, around._emitted
+            self._placed, self._shifted = around._placed, around._shifted
+        self._control = ControlSteps(graph, planned, self._emitted, self)
         self._written = _written_roots(graph)
         self._unread = self._written - _read_roots(graph)
         self._calls = find_calls(graph, planned)
+
+    @property
+    def functions(self) -> Mapping[str, Step]:
+        """The functions that the steps so far call."""
+        return self._emitted.steps
+
+    def body_emitter(
+        self, graph: Graph, planned: PlannedOps, held: dict[str, str], mark: str
+    ) -> Emitter:
+        """An emitter for a function; `held` are its values that variables hold."""
+        return Emitter(graph, planned, self._target, self, held, mark)
+
+    def _label(self, op: Op, name: str) -> str:
+        """The name of a step or temporary of an op; no other has the same."""
+        return f"{op.name}{self._mark}/{name}"
 
     def steps_of(self, ops: Iterable[Op]) -> list[Step]:
         """The steps of ops in their order; those side by side share theirs."""
@@ -86,6 +126,8 @@ class Emitter:
 
     def op_steps(self, op: Op) -> list[Step]:
         """The steps of one op, none for a view."""
+        if functions_of(op):
+            return self._control.steps_of(op)
         plan = self._planned.plans[op.name]
         steps = self._call_steps(op)
         temporaries = self._add_temporaries(op, plan)
@@ -127,6 +169,8 @@ class Emitter:
     def variable(self, name: str, chip: int) -> str:
         """Name of the variable that holds a value on a chip, made if it is new."""
         root = self._graph.root(name)
+        if (known := self._held.get(root)) is not None:
+            return known
         value = self._graph.values[root]
         home = self._planned.chips.get(root, chip)
         # Inputs and constants lie on every chip that reads them; nothing else does.
@@ -137,6 +181,50 @@ class Emitter:
             mapping = self._planned.mappings.get(root) or self._planned.mappings[name]
             self.variables[key] = self._make_variable(key, root, mapping, place)
         return key
+
+    def mapping_of(self, name: str) -> TileMapping:
+        """Where a value lies, in terms of its chip."""
+        return self._planned.mappings[name]
+
+    def share_variable(self, name: str, variable: str) -> None:
+        """Let a value be held by a variable that is there already."""
+        self._held[self._graph.root(name)] = variable
+
+    def copy_steps(self, op: Op, name: str, copies: Sequenced[Copied]) -> list[Step]:
+        """The steps that copy variables, all at the same time.
+
+        Those that stay on their tiles are one compute phase, those that move one
+        exchange; what arrives in another order is put in order there.
+        """
+        local = [c for c in copies if c.source_mapping == c.target_mapping]
+        moved = [c for c in copies if c.source_mapping != c.target_mapping]
+        steps: list[Step] = []
+        if local:
+            group = local_copies([c.source_mapping for c in local], self._chip)
+            steps.append(self._copy_phase(op, f"copy {name}", group, local))
+        if moved:
+            sent, received = moved_copies(
+                [c.source_mapping for c in moved],
+                [c.target_mapping for c in moved],
+                self._chip,
+            )
+            vectors = self._shift(sent, op.chip), self._shift(received, op.chip)
+            label = self._label(op, f"move {name}")
+            access = tuple(c.source for c in moved), tuple(c.target for c in moved)
+            steps.append(Exchange(label, *vectors, None, False, *access, op.name))
+        shuffled = [c for c in moved if not _is_in_order(c)]
+        if shuffled:
+            group = ordering([c.target_mapping for c in shuffled], self._chip)
+            targets = [replace(c, source=c.target) for c in shuffled]
+            steps.append(self._copy_phase(op, f"order {name}", group, targets))
+        return steps
+
+    def _copy_phase(
+        self, op: Op, name: str, group: VertexGroup, copies: Sequenced[Copied]
+    ) -> Execute:
+        vertices = ComputeSet(self._label(op, name), (self._moved_to(op.chip, group),))
+        reads = tuple(dict.fromkeys(c.source for c in copies))
+        return Execute(vertices, reads, tuple(c.target for c in copies), op.name)
 
     def _make_variable(
         self, key: str, root: str, mapping: TileMapping, chip: int
@@ -180,14 +268,19 @@ class Emitter:
         moved = [copy for copy in copies if not copy.is_local]
         steps: list[Step] = []
         if local:
-            group = self._moved_to(first.chip, local_copies(local, self._chip))
-            vertices = ComputeSet(f"{first.name}/copy weights", (group,))
+            copied = local_copies([copy.source for copy in local], self._chip)
+            group = self._moved_to(first.chip, copied)
+            vertices = ComputeSet(self._label(first, "copy weights"), (group,))
             steps.append(Execute(vertices, *self._access_of(local)))
         if moved:
-            sent, received = moved_copies(moved, self._chip)
+            sent, received = moved_copies(
+                [copy.source for copy in moved],
+                [copy.place for copy in moved],
+                self._chip,
+            )
             vectors = self._shift(sent, first.chip), self._shift(received, first.chip)
             access = self._access_of(moved)
-            name = f"{first.name}/move weights"
+            name = self._label(first, "move weights")
             steps.append(Exchange(name, *vectors, None, False, *access))
         return steps
 
@@ -203,7 +296,7 @@ class Emitter:
     def _add_temporaries(self, op: Op, plan: OpPlan) -> list[tuple[str, Temporary]]:
         found: list[tuple[str, Temporary]] = []
         for item in plan.temporaries:
-            name = f"{op.name}/{item.name}"
+            name = self._label(op, item.name)
             # Several temporaries of one plan may have the same name.
             while name in self.variables:
                 name += "'"
@@ -221,12 +314,12 @@ class Emitter:
         reads, writes = access
         if isinstance(step, Compute):
             groups = tuple(self._place(group, op.chip) for group in step.vertices)
-            return Execute(ComputeSet(f"{op.name}/{name}", groups), *access, op.name)
+            return Execute(ComputeSet(self._label(op, name), groups), *access, op.name)
         if isinstance(step, Move):
             return self._lower_move(op, step, name, access)
         if isinstance(step, HostCopy):
             return StreamCopy(
-                f"{op.name}/{name}",
+                self._label(op, name),
                 Direction.TO_HOST if step.to_host else Direction.FROM_HOST,
                 self._shift(step.bytes_by_tile, op.chip),
                 step.is_remote_buffer,
@@ -241,7 +334,7 @@ class Emitter:
     def _lower_move(self, op: Op, step: Move, name: str, access: _Access) -> Exchange:
         messages = step.messages_by_tile
         return Exchange(
-            f"{op.name}/{name}",
+            self._label(op, name),
             self._shift(step.sent_by_tile, op.chip),
             self._shift(step.received_by_tile, op.chip),
             None if messages is None else self._shift(messages, op.chip),
@@ -256,7 +349,7 @@ class Emitter:
         source = op.chip if step.source_chip < 0 else step.source_chip
         reads, writes = access
         return GlobalExchange(
-            f"{op.name}/{name}",
+            self._label(op, name),
             ((source, op.chip, step.num_bytes),),
             self._shift(step.bytes_by_tile, source),
             self._shift(step.bytes_by_tile, op.chip),
@@ -272,7 +365,7 @@ class Emitter:
             self._lower(op, inner, f"{name}/{names[index]}", access)
             for index, inner in enumerate(step.steps)
         ]
-        return Repeat(step.count, Sequence(tuple(body)), f"{op.name}/{name}")
+        return Repeat(step.count, Sequence(tuple(body)), self._label(op, name))
 
     def _place(self, group: VertexGroup, chip: int) -> VertexGroup:
         """A group of a plan on a chip."""
@@ -297,6 +390,10 @@ class Emitter:
             first = chip * self._tiles_per_chip
             known = self._shifted[key] = vector.shifted(first, self._num_tiles)
         return known
+
+
+def _is_in_order(copy: Copied) -> bool:
+    return copy.source_mapping.layout.is_ordered_as(copy.target_mapping.layout)
 
 
 def _written_roots(graph: Graph) -> frozenset[str]:

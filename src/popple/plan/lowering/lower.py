@@ -11,22 +11,22 @@ Pipelines have a structure of their own, in `pipeline`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from popple.errors import PlanError
-from popple.graph import Graph, Phase, Strategy, verify
+from popple.graph import Graph, Op, Phase, Strategy, qualified, verify
 from popple.plan.lowering.emit import Emitter
 from popple.plan.lowering.io_tiles import IoTiles
 from popple.plan.lowering.pipeline import lower_pipeline
-from popple.plan.lowering.plan_ops import Progress, plan_ops
+from popple.plan.lowering.plan_ops import PlannedOps, Progress, plan_ops
 from popple.plan.lowering.streams import Streams, find_streams
 from popple.plan.lowering.structure import Structure
 from popple.plan.lowering.update import lower_update
 from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, TileMapping
 from popple.plan.options import PlanOptions
 from popple.plan.planner import Planner
-from popple.plan.side_by_side import share_side_by_side
 from popple.program import Program
 from popple.target import Target
 
@@ -59,8 +59,7 @@ def plan_graph(
     options = options or PlanOptions()
     # Tiles for traffic are the last ones: plans see a chip without them.
     planner = Planner(_for_compute(target, options.io.num_tiles), options)
-    shares = share_side_by_side(graph, planner)
-    planned = plan_ops(graph, planner, progress, shares)
+    planned = plan_ops(graph, planner, progress)
     emitter = Emitter(graph, planned, target)
     streams = find_streams(graph, planned)
     # Without a pipeline chips take turns, whatever made the graph use several.
@@ -74,27 +73,53 @@ def plan_graph(
         target.chip.num_tiles,
         emitter.variables,
         structure.main,
-        structure.functions,
-        find_outlined(graph, planned.plans) if planner.options.outline else {},
+        {**structure.functions, **emitter.functions},
+        find_outlined(graph, planned) if planner.options.outline else {},
     )
     return PlannedProgram(
-        program, planned.plans, planned.mappings, planner.generic_ops, planned.chips
+        program,
+        _everywhere(planned, lambda each: each.plans),
+        _everywhere(planned, lambda each: each.mappings),
+        planner.generic_ops,
+        planned.chips,
     )
 
 
-def find_outlined(graph: Graph, plans: Mapping[str, OpPlan]) -> dict[str, str]:
+def _everywhere(
+    planned: PlannedOps, part: Callable[[PlannedOps], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A table of the main graph with those of all functions, names qualified."""
+    whole = dict(part(planned))
+    for name, function in planned.functions.items():
+        own = part(function.planned).items()
+        whole.update((qualified(name, key), each) for key, each in own)
+    return whole
+
+
+def find_outlined(graph: Graph, planned: PlannedOps) -> dict[str, str]:
     """For every op that can run the code of an earlier one, that one.
 
     The frameworks' compilers make functions of what repeats, layer by layer. With equal
     plans on one chip, operands lie alike and nothing has to be copied to where the
     function has them; such copies are not modelled, so ops that would need them keep
     their own code. Transfers to other chips and to the host have partners, which
-    differ.
+    differ. Ops of a function share code with those of the same function: it runs on
+    any chip.
     """
+    outlined = _find_repeated(graph.ops, planned.plans)
+    for name, function in planned.functions.items():
+        repeated = _find_repeated(function.body.ops, function.planned.plans)
+        outlined |= {
+            qualified(name, a): qualified(name, b) for a, b in repeated.items()
+        }
+    return outlined
+
+
+def _find_repeated(ops: Iterable[Op], plans: Mapping[str, OpPlan]) -> dict[str, str]:
     # Plans are told apart by identity: the planner gives equal ops the same one.
     first: dict[tuple[int, int], str] = {}
-    outlined: dict[str, str] = {}
-    for op in graph.ops:
+    repeated: dict[str, str] = {}
+    for op in ops:
         plan = plans[op.name]
         if not plan.steps or any(
             isinstance(s, HostCopy | LinkCopy) for s in plan.steps
@@ -102,8 +127,8 @@ def find_outlined(graph: Graph, plans: Mapping[str, OpPlan]) -> dict[str, str]:
             continue
         original = first.setdefault((id(plan), op.chip), op.name)
         if original != op.name:
-            outlined[op.name] = original
-    return outlined
+            repeated[op.name] = original
+    return repeated
 
 
 def lower_in_turn(

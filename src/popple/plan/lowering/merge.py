@@ -44,10 +44,15 @@ def merge_steps(lists: Sequence[Sequence[Step]]) -> list[Step]:
 def _key(step: Step) -> str:
     """What the step does, without the name of its op."""
     if isinstance(step, Execute):
-        return f"compute {step.compute_set.name.removeprefix(f'{step.op}/')}"
+        return f"compute {_without_op(step.compute_set.name, step.op)}"
     if isinstance(step, Exchange):
-        return f"move {step.name.removeprefix(f'{step.op}/')}"
+        return f"move {_without_op(step.name, step.op)}"
     return f"{step.count} turns" if isinstance(step, Repeat) else repr(step)
+
+
+def _without_op(name: str, op: str) -> str:
+    """The name of a step without that of its op and the mark of a function's chip."""
+    return name.removeprefix(op).partition("/")[2]
 
 
 def _merge(steps: list[Step]) -> Step:

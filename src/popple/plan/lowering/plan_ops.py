@@ -7,19 +7,37 @@ wish on to the value they view.
 
 With outlining, an op that repeats an earlier one but for where its weights lie takes
 over its plan; weights of both are copied to where their common function has them.
+
+Functions of the graph are planned once, when an op first runs them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from popple.errors import PlanError, PoppleError
-from popple.graph import Graph, Op, Phase, Role, Signature, get_op
-from popple.plan.mapping import linear_mapping, mapping_like, source_mapping
+from popple.graph import (
+    LOOPS,
+    Graph,
+    Op,
+    Phase,
+    Role,
+    Signature,
+    arguments_of,
+    functions_of,
+    get_op,
+)
+from popple.plan.mapping import (
+    has_aliases,
+    linear_mapping,
+    mapping_like,
+    source_mapping,
+)
 from popple.plan.opplan import OpPlan, Share, TileMapping
 from popple.plan.planner import GENERIC, Planner
+from popple.plan.side_by_side import share_side_by_side
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -40,33 +58,45 @@ class PlannedOps:
     """Plans by op, mappings by value (on their own chip), and the chips of values.
 
     `copies` says which inputs, by position, an op has copied before it reads them, and
-    where to.
+    where to. `functions` are those of the graph, each planned once.
     """
 
     plans: Mapping[str, OpPlan]
     mappings: Mapping[str, TileMapping]
     chips: Mapping[str, int]
     copies: Mapping[str, Mapping[int, TileMapping]]
+    functions: Mapping[str, PlannedFunction] = field(
+        default_factory=dict[str, "PlannedFunction"]
+    )
+
+
+@dataclass(frozen=True)
+class PlannedFunction:
+    """A function of a graph in terms of one chip, whichever runs it.
+
+    Where its arguments and results lie was settled by the first op that ran it: what
+    others give it is copied there.
+    """
+
+    body: Graph
+    planned: PlannedOps
+    arguments: tuple[TileMapping, ...]
+    results: tuple[TileMapping, ...]
 
 
 def plan_ops(
-    graph: Graph,
-    planner: Planner,
-    progress: Progress | None = None,
-    shares: Mapping[str, Share] | None = None,
+    graph: Graph, planner: Planner, progress: Progress | None = None
 ) -> PlannedOps:
-    """Plan every op of a verified graph; `shares` are those of ops side by side."""
-    walk = _Walk(graph, planner, shares or {})
+    """Plan every op of a verified graph, and those of its functions."""
+    walk = _Walk(graph, planner, {})
     total = len(graph.ops)
     for index, op in enumerate(graph.ops):
         walk.add(op)
         if progress and index % _PROGRESS_STEP == 0:
             progress("plan", index, total)
-    for name in (*graph.outputs, *walk.waiting):
-        walk.settle(name)
     if progress:
         progress("plan", total, total)
-    return PlannedOps(walk.plans, walk.mappings, walk.chips, walk.copies)
+    return walk.finish()
 
 
 def source_chip(op: Op) -> int:
@@ -78,7 +108,10 @@ class _Walk:
     """What has been planned and laid out so far."""
 
     def __init__(
-        self, graph: Graph, planner: Planner, shares: Mapping[str, Share]
+        self,
+        graph: Graph,
+        planner: Planner,
+        functions: dict[str, PlannedFunction],
     ) -> None:
         self.plans: dict[str, OpPlan] = {}
         self.mappings: dict[str, TileMapping] = {}
@@ -86,16 +119,20 @@ class _Walk:
         self.copies: dict[str, dict[int, TileMapping]] = {}
         self._graph = graph
         self._planner = planner
-        self._shares = shares
+        self._shares = share_side_by_side(graph, planner)
+        self._functions = functions
         self._waiting: dict[str, Op] = {}  # views by result
         self._next_tile: Counter[int] = Counter()
         self._written = {graph.root(name) for op in graph.ops for name in op.outputs}
         self._originals: dict[_Repeated, _Original] = {}
 
-    @property
-    def waiting(self) -> tuple[str, ...]:
-        """Views of values that nobody has laid out yet."""
-        return tuple(self._waiting)
+    def finish(self) -> PlannedOps:
+        """Everything planned; what nobody has asked for is laid out now."""
+        for name in (*self._graph.outputs, *self._graph.arguments, *self._waiting):
+            self.settle(name)
+        return PlannedOps(
+            self.plans, self.mappings, self.chips, self.copies, self._functions
+        )
 
     def add(self, op: Op) -> None:
         """Plan one op; everything it reads is laid out afterwards."""
@@ -103,6 +140,8 @@ class _Walk:
             self._note_chips(op)
             if get_op(op.kind).is_view:
                 self._add_view(op)
+            elif functions_of(op):
+                self._add_control(op)
             else:
                 self._add_op(op)
         except PoppleError as error:
@@ -163,6 +202,48 @@ class _Walk:
         self.plans[op.name] = plan
         for name, mapping in zip(op.outputs, plan.outputs, strict=True):
             self.mappings[name] = self._shared_mapping(name) or mapping
+
+    def _add_control(self, op: Op) -> None:
+        """Plan what an op runs, if it is the first to run it.
+
+        The arguments lie where the function has them as far as nobody else has laid
+        them out. A loop leaves its results where its body expects them.
+        """
+        given = arguments_of(op)
+        names = functions_of(op)
+        for name in names:
+            function = self._functions.get(name) or self._plan_function(name, given)
+            for value, wish in zip(given, function.arguments, strict=True):
+                if self._find(value) is None:
+                    self._grant(value, wish)
+        for name in op.inputs:
+            self.settle(name)
+        first = self._functions[names[0]]
+        is_loop = op.kind in LOOPS
+        outputs = first.arguments[: len(op.outputs)] if is_loop else first.results
+        self.plans[op.name] = OpPlan(op.kind, outputs)
+        for name, mapping in zip(op.outputs, outputs, strict=True):
+            self.mappings[name] = self._shared_mapping(name) or mapping
+
+    def _plan_function(self, name: str, given: Iterable[str]) -> PlannedFunction:
+        body = self._graph.body(name)
+        walk = _Walk(body, self._planner, self._functions)
+        for argument, value in zip(body.arguments, given, strict=True):
+            mapping = self._find(value)
+            # A view that repeats elements is copied as what it looks like.
+            if mapping and not has_aliases(mapping, body.type_of(argument)):
+                walk.mappings[argument] = mapping
+        for op in body.ops:
+            walk.add(op)
+        planned = walk.finish()
+        function = PlannedFunction(
+            body,
+            planned,
+            tuple(planned.mappings[name] for name in body.arguments),
+            tuple(planned.mappings[name] for name in body.outputs),
+        )
+        self._functions[name] = function
+        return function
 
     def _find_original(
         self, op: Op, signature: Signature, inputs: _Inputs
