@@ -35,9 +35,8 @@ class Signature:
     def ints(self, name: str) -> tuple[int, ...]:
         """The attribute `name` as a tuple of integers, empty if absent."""
         value = self.attr(name, ())
-        if isinstance(value, tuple):
-            return value
-        return (int(value),)
+        values = value if isinstance(value, tuple) else (value,)
+        return tuple(int(each) for each in values)
 
     def integer(self, name: str) -> int:
         """The attribute `name`, an integer."""

@@ -173,4 +173,4 @@ def _swaps_last(view: Op) -> bool:
     order = view.attrs.get("order")
     if not isinstance(order, tuple) or len(order) < 2:
         return True
-    return order[-2] > order[-1]
+    return int(order[-2]) > int(order[-1])

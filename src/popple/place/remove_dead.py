@@ -74,7 +74,7 @@ def _used_values(graph: Graph, used: set[str]) -> dict[str, Value]:
         for name, value in graph.values.items()
         if name in used
         or name in owners
-        or value.role in (Role.INPUT, Role.WEIGHT, Role.STATE)
+        or value.role in (Role.INPUT, Role.WEIGHT, Role.STATE, Role.ARGUMENT)
     }
     return _with_whole_storage(graph.values, kept)
 

@@ -1,8 +1,8 @@
 """Loops and branches of a compiled model, for inference.
 
-A loop is traced as often as it runs. Of a branch both sides are traced and computed,
-and the condition picks between their results; what a side does beyond its results
-(printing, calls of the host) looks at `taken_branch` first.
+A loop's body is traced once. Of a branch both sides are traced and computed, and the
+condition picks between their results; what a side does beyond its results (printing,
+calls of the host) looks at `taken_branch` first.
 """
 
 from __future__ import annotations
@@ -45,12 +45,15 @@ def for_loop(count: int, body: Body, inputs: Tensors) -> Tensors:
         raise Error("poptorch.for_loop() is only supported in inference.")
     if not isinstance(count, int) or count < 0:
         raise Error(f"The count of a for_loop must be a number of times, not {count}.")
-    values = inputs
-    for _ in range(count):
-        results = _results(body(*(tensor.clone() for tensor in values)))
+    if count == 0:
+        return [tensor.clone() for tensor in inputs]
+
+    def one_round(values: Tensors) -> Tensors:
+        results = _results(body(*values))
         _check_alike(results, inputs, "The body of a for_loop must return its inputs'")
-        values = results
-    return [tensor.clone() for tensor in values]
+        return results
+
+    return trace.control.repeat(count, one_round, inputs)
 
 
 def cond(
@@ -78,11 +81,19 @@ def cond(
             f"The condition of cond must have one element, not {condition.numel()}."
         )
     is_then = condition.clone().reshape(()).bool()
-    chosen = _run_branch(is_then, then_body, then_inps)
-    other = _run_branch(is_then.logical_not(), else_body, else_inps)
-    _check_alike(other, chosen, "The bodies of a cond must return the same")
-    pairs = zip(chosen, other, strict=True)
-    return [torch.where(is_then, first, second) for first, second in pairs]
+    is_other = is_then.logical_not()
+    chosen: Tensors = []
+
+    def run_then() -> Tensors:
+        chosen.extend(_run_branch(is_then, then_body, then_inps))
+        return chosen
+
+    def run_else() -> Tensors:
+        other = _run_branch(is_other, else_body, else_inps)
+        _check_alike(other, chosen, "The bodies of a cond must return the same")
+        return other
+
+    return trace.control.branch(is_then, run_then, run_else)
 
 
 def _run_branch(is_taken: torch.Tensor, body: Body, inputs: Tensors) -> Tensors:

@@ -4,6 +4,7 @@ TraceRequest --trace_step--> TracedStep --lower_step--> LoweredStep (a Graph)
                              `-> engine.torch replays its graph module
 """
 
+from popple.capture.torch.control import TracedBranch, TracedLoop, all_nodes
 from popple.capture.torch.libraries import PlainOperators, register_plain_operators
 from popple.capture.torch.lower import LoweredStep, LowerRequest, lower_step
 from popple.capture.torch.operators import (
@@ -45,9 +46,12 @@ __all__ = [
     "PlainOperators",
     "Tag",
     "TraceRequest",
+    "TracedBranch",
+    "TracedLoop",
     "TracedStep",
     "Unsupported",
     "ValueNeeded",
+    "all_nodes",
     "constant_outputs",
     "draws_random_numbers",
     "find_loss",

@@ -16,6 +16,7 @@ from popple.graph import (
     NO_NOTES,
     Attr,
     DType,
+    Graph,
     Notes,
     Op,
     Phase,
@@ -60,12 +61,15 @@ def tensor_type(tensor: Tensor) -> TensorType:
 class GraphBuilder:
     """Ops and values so far, and which value each traced node stands for.
 
-    `sources` are the nodes that made values.
+    `sources` are the nodes that made values. `functions` are those that ops so far run;
+    a builder that `is_function` writes one, whose ops stand nowhere in particular.
     """
 
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     ops: list[Op] = field(default_factory=list[Op])
     sources: dict[str, Node] = field(default_factory=dict[str, Node])
+    functions: dict[str, Graph] = field(default_factory=dict[str, Graph])
+    is_function: bool = False
     _names: dict[Node, str | list[str | None]] = field(default_factory=dict[Any, Any])
     _makers: dict[str, Op] = field(default_factory=dict[str, Op])
     _positions: dict[str, int] = field(default_factory=dict[str, int])
@@ -82,6 +86,10 @@ class GraphBuilder:
         if not isinstance(found, str):
             raise TypeError(f"{node} has several results")
         return found
+
+    def has_name(self, node: Node) -> bool:
+        """Whether a node stands for one value."""
+        return isinstance(self._names.get(node), str)
 
     def find_maker(self, node: Node) -> Op | None:
         """The op that made a node's value, if an op did."""
@@ -133,23 +141,53 @@ class GraphBuilder:
             index = self._positions.get(self.ops[index].inputs[0])
         return None
 
+    def inner(self) -> GraphBuilder:
+        """A builder for a function of the same graph."""
+        return GraphBuilder(functions=self.functions, is_function=True)
+
+    def add_function(self, name: str, body: GraphBuilder, outputs: list[str]) -> str:
+        """Make a function of what another builder wrote; gives its own name."""
+        unique, number = name, 1
+        while unique in self.functions:
+            unique, number = f"{name}.{number}", number + 1
+        ops, results = tuple(body.ops), tuple(outputs)
+        self.functions[unique] = Graph(unique, body.values, ops, results)
+        return unique
+
+    def newest_of(self, name: str) -> str:
+        """The value written last into the memory of a value."""
+        for op in reversed(self.ops):
+            if get_op(op.kind).is_view:
+                continue
+            for output in reversed(op.outputs):
+                if self._root(output) == self._root(name):
+                    return output
+        return name
+
+    def _root(self, name: str) -> str:
+        while storage := self.values[name].storage:
+            name = storage
+        return name
+
     def emit(
         self,
         op: Op,
         types: Sequence[TensorType],
-        storage: str = "",
+        storage: str | Sequence[str] = "",
         number: int = -1,
     ) -> list[str]:
         """Append an op whose outputs have these types; their names.
 
-        `number` is that of its tag: what is noted about it, gradients inherit.
+        They share the memory `storage`, one for all or each its own. `number` is that
+        of its tag: what is noted about it, gradients inherit.
         """
+        storages = [storage] * len(types) if isinstance(storage, str) else storage
         if op.phase is not Phase.FORWARD and number in self._notes:
             op = replace(op, notes=op.notes.updated(self._notes[number]))
         names: list[str] = []
         for index, kind in enumerate(types):
             base = op.name if len(types) == 1 else f"{op.name}.{index}"
-            value = self._add(base, kind, Role.ACTIVATION, storage)
+            value = self._add(base, kind, Role.ACTIVATION, storages[index])
             self._makers[value.name] = op
             self._positions[value.name] = len(self.ops)
             self._numbers[value.name] = number
@@ -239,7 +277,7 @@ class NodeContext:
         types: Sequence[TensorType],
         *,
         suffix: str = "",
-        storage: str = "",
+        storage: str | Sequence[str] = "",
         attrs: Mapping[str, Attr] | None = None,
     ) -> list[str]:
         """Append one op of this node; returns the names of its outputs."""

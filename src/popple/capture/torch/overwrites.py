@@ -58,7 +58,9 @@ def written_storages(traced: GraphModule, storages: dict[Node, int]) -> set[int]
 
 
 def written_arguments(node: Node) -> Iterator[Node]:
-    """The arguments an operator writes to."""
+    """The arguments an operator, or a loop, writes to."""
+    for position in getattr(node.target, "written", ()):
+        yield from _nodes_in(node.args[position])
     schema = getattr(node.target, "_schema", None)
     if node.op != "call_function" or schema is None:
         return

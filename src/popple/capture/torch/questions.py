@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
+from popple.capture.torch.control import TracedLoop, all_nodes
 from popple.capture.torch.overwrites import find_storages, written_storages
 from popple.capture.torch.tags import Tag
 from popple.capture.torch.trace import TracedStep
@@ -23,7 +24,7 @@ def constant_outputs(step: TracedStep) -> frozenset[int]:
 
 def draws_random_numbers(step: TracedStep) -> bool:
     """Whether a run of the step draws random numbers."""
-    return any(map(is_random, step.graph_module.graph.nodes))
+    return any(map(is_random, all_nodes(step.graph_module.graph)))
 
 
 def find_loss(step: TracedStep) -> Node | None:
@@ -48,6 +49,13 @@ def is_random(node: Node) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
+def _draws(node: Node) -> bool:
+    """Whether a node, or a loop in it, draws random numbers."""
+    if isinstance(node.target, TracedLoop):
+        return any(map(is_random, all_nodes(node.target.body.graph)))
+    return is_random(node)
+
+
 def _find_variable(traced: GraphModule) -> set[Node]:
     """Nodes that depend on an argument, on chance, or on memory written to."""
     storages = find_storages(traced)
@@ -56,6 +64,6 @@ def _find_variable(traced: GraphModule) -> set[Node]:
     for node in traced.graph.nodes:
         reads = not variable.isdisjoint(node.all_input_nodes)
         is_given = node.op == "placeholder" or storages.get(node) in written
-        if reads or is_given or is_random(node):
+        if reads or is_given or _draws(node):
             variable.add(node)
     return variable

@@ -25,6 +25,11 @@ from torch.fx.experimental.proxy_tensor import (
     make_fx,
 )
 
+from popple.capture.torch.control import (
+    ControlFlow,
+    TracedBranch,
+    loops_in,
+)
 from popple.capture.torch.libraries import plain_operators
 from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.outside import call_outside
@@ -100,6 +105,7 @@ class ActiveTrace:
     tagger: Tagger
     losses: LossMarks
     request: TraceRequest
+    control: ControlFlow
 
     def set_block(self, block: Block) -> None:
         """Ops from here on belong to `block`."""
@@ -172,7 +178,8 @@ class TracedStep:
     The graph module takes parameters, buffers and inputs, in that order, as one flat
     argument list, and then the loss scale if there is one; it returns the tensors of
     the output followed by one gradient (or None) per trainable parameter. `example` is
-    what forward returned while tracing, for its structure.
+    what forward returned while tracing, for its structure. `branches` are parts of the
+    graph of which only one matters in a run.
     """
 
     graph_module: GraphModule
@@ -182,14 +189,16 @@ class TracedStep:
     trainable: tuple[str, ...]
     num_outputs: int
     example: Any
+    branches: tuple[TracedBranch, ...] = ()
 
 
 @dataclass
 class _Seen:
-    """What tracing learns besides the graph: what forward returned."""
+    """What tracing learns besides the graph: what forward returned, its branches."""
 
     example: Any = None
     num_outputs: int = 0
+    control: ControlFlow = field(default_factory=ControlFlow)
 
 
 def trace_step(request: TraceRequest) -> TracedStep:
@@ -216,6 +225,9 @@ def trace_step(request: TraceRequest) -> TracedStep:
         with nullcontext() if fakes else fake_mode:  # which the fakes carry along
             traced = tracer(*fakes)
     keep_statistics(traced)
+    for loop in loops_in(traced.graph):
+        keep_statistics(loop.body)
+    known = set(traced.graph.nodes)
     return TracedStep(
         graph_module=traced,
         parameters=tuple(request.parameters),
@@ -224,6 +236,7 @@ def trace_step(request: TraceRequest) -> TracedStep:
         trainable=request.trainable or (),
         num_outputs=seen.num_outputs,
         example=seen.example,
+        branches=tuple(b for b in seen.control.branches if known.issuperset(b.results)),
     )
 
 
@@ -265,7 +278,7 @@ def _run_step(
     rules = device_rules(request.has_strided_groups)
     with tagger, tagger.watch_modules(), torch.set_grad_enabled(is_training):
         with rules, losses:
-            request.forward.begin(ActiveTrace(tagger, losses, request))
+            request.forward.begin(ActiveTrace(tagger, losses, request, seen.control))
             args, kwargs = request.forward.arguments(inputs[: len(request.inputs)])
             seen.example = _call(request.module, state, args, kwargs)
         gradients: list[Tensor | None] = []
@@ -273,6 +286,7 @@ def _run_step(
             loss, scale = losses.final_loss(), inputs[len(request.inputs) :]
             gradients = _differentiate(loss, weights, tagger, *scale)
     tensors = request.forward.tensors_of(seen.example)
+    seen.control.verify(tensors)
     seen.num_outputs = len(tensors)
     return [*(tensor.detach() for tensor in tensors), *gradients]
 

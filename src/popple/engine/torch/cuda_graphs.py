@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
+from popple.capture.torch import all_nodes
 from popple.engine.torch.rewrites.outbox import SMALL, Outbox
 from popple.marks import HOST_CALL, PRINT_TENSOR, operator_name
 
@@ -47,7 +48,7 @@ def host_operators(graph: Graph) -> tuple[str, ...]:
     """Operators that need the host, where a CUDA graph cannot go."""
     found = {
         str(node.target)
-        for node in graph.nodes
+        for node in all_nodes(graph)
         if node.op == "call_function" and _is_on_host(node)
     }
     return tuple(sorted(found))

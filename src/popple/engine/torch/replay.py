@@ -17,8 +17,10 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.graph import CodeGen
 
+from popple.capture.torch import TracedLoop, all_nodes
 from popple.engine.torch.checks import FloatingPointChecks
 from popple.engine.torch.numerics import SILENT_WRITERS, Arithmetic, use_arithmetic
+from popple.engine.torch.rewrites.loops import prepare_loops
 from popple.engine.torch.rewrites.reuse import reuse_memory
 from popple.engine.torch.rewrites.views import Storage, drop_idle_views, storage_of
 from popple.engine.torch.straight_line import straight_line
@@ -84,6 +86,7 @@ def build_replay(
     _write_to_copies(graph, {node.name for node in kept})
     drop_idle_views(graph)
     graph.eliminate_dead_code(is_impure_node=_has_effect)
+    prepare_loops(graph, lambda body: _body_function(body, arithmetic))
     if make_function is not None:
         return Replay(make_function(GraphModule(traced, graph)), shared, graph)
     if arithmetic is not None:
@@ -91,6 +94,20 @@ def build_replay(
     else:
         reuse_memory(graph, owners)
     return Replay(straight_line(GraphModule(traced, graph)), shared, graph)
+
+
+def _body_function(
+    body: GraphModule, arithmetic: Arithmetic | None
+) -> Callable[..., Sequence[Any]]:
+    """The body of a loop as a function: one round of it."""
+    graph = copy.deepcopy(body.graph)
+    graph.set_codegen(CodeGen())
+    _drop_bookkeeping(graph)
+    drop_idle_views(graph)
+    prepare_loops(graph, lambda inner: _body_function(inner, arithmetic))
+    if arithmetic is not None:
+        use_arithmetic(graph, arithmetic)
+    return straight_line(GraphModule(body, graph))
 
 
 def below_autograd() -> Any:
@@ -155,6 +172,12 @@ def _has_effect(node: Node) -> bool:
     """
     if node.op in ("placeholder", "output"):
         return True
+    if isinstance(node.target, TracedLoop):
+        return bool(node.target.written) or any(
+            _has_effect(inner)
+            for inner in all_nodes(node.target.body.graph)
+            if inner.op == "call_function"
+        )
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
     is_random = torch.Tag.nondeterministic_seeded in node.target.tags
