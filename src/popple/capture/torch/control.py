@@ -113,9 +113,11 @@ class ControlFlow:
     """
 
     branches: list[TracedBranch] = field(default_factory=list[TracedBranch])
+    has_loops: bool = False
 
     def repeat(self, count: int, body: Body, inputs: Tensors) -> Tensors:
         """Trace a body that runs `count` times, each time on what it gave before."""
+        self.has_loops = True
         carried = [tensor.clone() for tensor in inputs]
         entered = _nodes_of(carried)  # the body may let the tensors stand for others
         before = newest_node(_graph().nodes)
