@@ -5,6 +5,7 @@ from popple.place.apply_op_options import ApplyOpOptions
 from popple.place.group_convolutions import GroupConvolutions
 from popple.place.mark_linear_layers import MarkLinearLayers
 from popple.place.offload import Offload
+from popple.place.outline import Outline
 from popple.place.passes import Pass, run_passes
 from popple.place.pipeline import Pipeline, number_stages
 from popple.place.recompute import Recompute
@@ -22,6 +23,7 @@ __all__ = [
     "GroupConvolutions",
     "MarkLinearLayers",
     "Offload",
+    "Outline",
     "Pass",
     "Pipeline",
     "Recompute",
