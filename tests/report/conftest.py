@@ -150,17 +150,21 @@ def make_programs() -> tuple[rp.Program, ...]:
     exchange = rp.ExchangePayload(moved, ((8, 16),), rp.Endpoints("a", "b", 0, 0))
     call, repeat = rp.CallPayload(0), rp.RepeatPayload(3)
     return (
-        rp.Program(0, "Sequence", children=(1, 2, 3, 4, 5, 6)),
-        rp.Program(1, "OnTileExecute", payload=rp.ExecutePayload(0), debug_id=4),
-        rp.Program(2, "DoExchange", "gather", payload=exchange),
-        rp.Program(3, "GlobalExchange", payload=rp.ChipExchangePayload(moved, "Ext")),
-        rp.Program(4, "StreamCopyMid", payload=copy),
-        rp.Program(5, "Repeat", children=(7,), payload=repeat),
-        rp.Program(6, "Call", payload=call, control_code_bytes_by_tile=((8, 4),)),
-        rp.Program(7, "Sync", payload=rp.SyncPayload("Internal")),
-        rp.Program(8, "Sans", payload=rp.TilesPayload((1, 2, 3))),
-        rp.Program(9, "CodeCopy", payload=rp.CodeCopyPayload((((4, 5),), ((4, 5),)))),
-        rp.Program(10, "Unheard", "of"),
+        rp.ProgramNode(0, "Sequence", children=(1, 2, 3, 4, 5, 6)),
+        rp.ProgramNode(1, "OnTileExecute", payload=rp.ExecutePayload(0), debug_id=4),
+        rp.ProgramNode(2, "DoExchange", "gather", payload=exchange),
+        rp.ProgramNode(
+            3, "GlobalExchange", payload=rp.ChipExchangePayload(moved, "Ext")
+        ),
+        rp.ProgramNode(4, "StreamCopyMid", payload=copy),
+        rp.ProgramNode(5, "Repeat", children=(7,), payload=repeat),
+        rp.ProgramNode(6, "Call", payload=call, control_code_bytes_by_tile=((8, 4),)),
+        rp.ProgramNode(7, "Sync", payload=rp.SyncPayload("Internal")),
+        rp.ProgramNode(8, "Sans", payload=rp.TilesPayload((1, 2, 3))),
+        rp.ProgramNode(
+            9, "CodeCopy", payload=rp.CodeCopyPayload((((4, 5),), ((4, 5),)))
+        ),
+        rp.ProgramNode(10, "Unheard", "of"),
     )
 
 

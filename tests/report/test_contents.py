@@ -15,7 +15,7 @@ Change = dict[str, Any]
 
 CONTRADICTIONS: list[tuple[Change, str]] = [
     ({"target": rp.TargetInfo(1, 4, 1000, 1, "ipu2")}, "8 tiles, but the target has 4"),
-    ({"programs": (rp.Program(0, "Sequence", children=(99,)),)}, "child 99"),
+    ({"programs": (rp.ProgramNode(0, "Sequence", children=(99,)),)}, "child 99"),
     ({"compute_sets": ()}, "program 1: compute set 0"),
     ({"control_programs": (rp.EntryProgram(0, 77),)}, "program 77"),
     ({"steps": (rp.Step("Sync", 55),)}, "program 55"),

@@ -9,7 +9,6 @@ import pytest
 
 from popple.errors import DeviceError
 from popple.tools import cli, doctor, installed
-from poptorch import _device
 
 
 @pytest.fixture
@@ -61,10 +60,6 @@ def test_an_unknown_default_target_is_a_fault(monkeypatch: pytest.MonkeyPatch) -
     assert loads.state == "ok"
     assert default.state == "broken"
     assert "'bow-pod16'" in default.remedy
-
-
-def test_the_default_target_is_that_of_the_facade() -> None:
-    assert _device.DEFAULT_SYSTEM == doctor.DEFAULT_TARGET
 
 
 def test_an_error_keeps_its_place_and_remedy() -> None:

@@ -37,7 +37,7 @@ from popple.report import (
     ExecutePayload,
     HostExchange,
     Payload,
-    Program,
+    ProgramNode,
     RepeatPayload,
     StreamCopyPayload,
     SyncPayload,
@@ -73,7 +73,7 @@ class ProgramTree:
     all step numbers, at `stream_parts`.
     """
 
-    programs: list[Program] = field(default_factory=list[Program])
+    programs: list[ProgramNode] = field(default_factory=list[ProgramNode])
     compute_sets: list[ReportComputeSet] = field(default_factory=list[ReportComputeSet])
     vertex_types: list[VertexType] = field(default_factory=list[VertexType])
     control: list[EntryProgram] = field(default_factory=list[EntryProgram])
@@ -102,7 +102,7 @@ class TreeRecorder:
     def record(self) -> ProgramTree:
         """The whole tree."""
         steps = self._simulation.steps
-        extra: list[Program] = []
+        extra: list[ProgramNode] = []
         for row in steps:
             self._tree.programs.append(self._program_of(row.id, row.step, extra))
         self._tree.programs += extra
@@ -115,7 +115,9 @@ class TreeRecorder:
                 self._tree.control.append(EntryProgram(0, root))
         return self._tree
 
-    def _program_of(self, step_id: int, step: Step, extra: list[Program]) -> Program:
+    def _program_of(
+        self, step_id: int, step: Step, extra: list[ProgramNode]
+    ) -> ProgramNode:
         children = tuple(child_ids(self._simulation.steps, step_id))
         debug_id = self._debug_ids.get(getattr(step, "op", ""))
         if isinstance(step, StreamCopy):
@@ -123,7 +125,7 @@ class TreeRecorder:
             children = (first, first + 1, first + 2)
             self._tree.stream_parts[step_id] = children
             extra += self._stream_programs(step_id, step, children)
-        return Program(
+        return ProgramNode(
             id=step_id,
             type_name=_TYPE_NAMES.get(type(step), "Sequence"),
             name=label_of(step),
@@ -134,7 +136,7 @@ class TreeRecorder:
 
     def _stream_programs(
         self, step_id: int, step: StreamCopy, ids: tuple[int, int, int]
-    ) -> list[Program]:
+    ) -> list[ProgramNode]:
         debug_id = self._debug_ids.get(step.op)
         stream = (HostExchange(step.name, is_remote_buffer=step.is_remote_buffer),)
         nothing = TileVector.zeros(self._program.num_tiles)
@@ -149,7 +151,7 @@ class TreeRecorder:
             to_host=() if is_input else stream,
         )
         return [
-            Program(
+            ProgramNode(
                 number,
                 kind,
                 name=step.name,

@@ -1,6 +1,6 @@
 """Everything that goes into a report, as one frozen value.
 
-The caller fills a `ReportContents` from a Program and a Simulation;
+The caller fills a `ReportContents` from a ProgramNode and a Simulation;
 `write_report` turns it into files and `Report.contents` turns files back into it.
 Nothing is derived here, only checked: ids must refer to something and vectors
 over tiles must cover the tiles of the target.
@@ -33,7 +33,7 @@ from popple.report.parts.programs import (
     ExchangeRegion,
     ExecutePayload,
     LivenessStep,
-    Program,
+    ProgramNode,
 )
 from popple.report.parts.settings import (
     CompileEvent,
@@ -81,7 +81,7 @@ class ReportContents:
 
     vertex_types: Sequence[VertexType] = ()
     compute_sets: Sequence[ComputeSet] = ()
-    programs: Sequence[Program] = ()
+    programs: Sequence[ProgramNode] = ()
     control_programs: Sequence[EntryProgram] = ()
     function_programs: Sequence[EntryProgram] = ()
     exchange_regions: Sequence[ExchangeRegion] = ()

@@ -23,7 +23,7 @@ from popple.tools.run import TARGET_VARIABLE
 
 OLDEST_PYTHON = (3, 10)
 NEWEST_PYTHON = (3, 13)
-DEFAULT_TARGET = "bow-pod16"
+
 
 State: TypeAlias = Literal["ok", "missing", "broken"]
 
@@ -48,7 +48,7 @@ class Package:
 
 
 @dataclass(frozen=True)
-class Program:
+class HostTool:
     """An optional program on PATH: its names, what it is for and how to get it."""
 
     subject: str
@@ -66,14 +66,14 @@ PACKAGES = (
     Package("onnx", "ONNX files of PopTorch programs", "onnx"),
 )
 
-PROGRAMS = (
-    Program(
+HOST_TOOLS = (
+    HostTool(
         "chromium",
         ("chromium", "chromium-browser", "google-chrome", "chrome"),
         "the tests of the viewer",
         "Install your system's chromium package.",
     ),
-    Program(
+    HostTool(
         "node",
         ("node",),
         "rebuilding the viewer (a built one is included)",
@@ -118,7 +118,7 @@ def check_packages() -> Iterator[Finding]:
 
 def check_programs() -> Iterator[Finding]:
     """Which programs are on PATH."""
-    for program in PROGRAMS:
+    for program in HOST_TOOLS:
         path = find_program(program.names)
         if path:
             yield Finding(program.subject, "ok", f"{ask_version(path)} ({path})")

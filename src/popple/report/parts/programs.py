@@ -1,6 +1,6 @@
 """The tree of programs the machine runs, with what each kind of program holds.
 
-A `Program` has a type name, children by id and, for some types, a payload:
+A `ProgramNode` has a type name, children by id and, for some types, a payload:
 
     OnTileExecute -> ExecutePayload       DoExchange     -> ExchangePayload
     GlobalExchange -> ChipExchangePayload StreamCopyMid  -> StreamCopyPayload
@@ -149,7 +149,7 @@ Payload: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramNode:
     """One node of the program tree."""
 
     id: int

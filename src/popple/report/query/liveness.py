@@ -11,7 +11,7 @@ from popple.report.codec import IntArray
 from popple.report.parts.compute import ComputeSet
 from popple.report.parts.programs import (
     ExecutePayload,
-    Program,
+    ProgramNode,
     StreamCopyPayload,
 )
 from popple.report.parts.variables import Variable
@@ -97,7 +97,7 @@ def step_names(report: Report) -> tuple[str, ...]:
     )
 
 
-def program_name(program: Program, compute_sets: Mapping[int, ComputeSet]) -> str:
+def program_name(program: ProgramNode, compute_sets: Mapping[int, ComputeSet]) -> str:
     """The program's own name, or that of what it runs, or that of its type."""
     payload = program.payload
     if isinstance(payload, ExecutePayload):

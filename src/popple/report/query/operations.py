@@ -8,7 +8,7 @@ from typing import Any
 
 from popple.report.parts.compute import ComputeSet
 from popple.report.parts.extras import Operation
-from popple.report.parts.programs import ExecutePayload, Program
+from popple.report.parts.programs import ExecutePayload, ProgramNode
 from popple.report.query.liveness import program_name
 from popple.report.read import Report
 from popple.report.tables.rows import has_table
@@ -69,7 +69,7 @@ def _step_totals(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return connection.execute(_STEP_TOTALS).fetchall()
 
 
-def _num_vertices(program: Program, compute_sets: Mapping[int, ComputeSet]) -> int:
+def _num_vertices(program: ProgramNode, compute_sets: Mapping[int, ComputeSet]) -> int:
     if not isinstance(program.payload, ExecutePayload):
         return 0
     return compute_sets[program.payload.compute_set_id].num_vertices

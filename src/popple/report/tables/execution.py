@@ -22,7 +22,7 @@ from popple.report.parts.programs import (
     ChipExchangePayload,
     ExchangePayload,
     ExecutePayload,
-    Program,
+    ProgramNode,
     StreamCopyPayload,
 )
 from popple.report.tables.programs import PayloadIndex
@@ -116,7 +116,7 @@ _TOTAL_COLUMNS = (
 def insert_steps(
     connection: sqlite3.Connection,
     steps: Sequence[Step],
-    programs: Sequence[Program],
+    programs: Sequence[ProgramNode],
     index: PayloadIndex,
     executed: VectorWriter,
 ) -> None:
@@ -143,7 +143,7 @@ References = tuple[int | None, int | None, int | None, int | None]
 _NO_REFERENCES: References = (None, None, None, None)
 
 
-def _references(program: Program, index_of: Mapping[int, int]) -> References:
+def _references(program: ProgramNode, index_of: Mapping[int, int]) -> References:
     """Columns that repeat what the program of a step refers to."""
     payload, index = program.payload, index_of.get(program.id)
     return (

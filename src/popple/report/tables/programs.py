@@ -19,7 +19,7 @@ from popple.report.parts.programs import (
     ExecutePayload,
     LivenessStep,
     Payload,
-    Program,
+    ProgramNode,
     RepeatPayload,
     StreamCopyPayload,
     SyncPayload,
@@ -116,7 +116,7 @@ class PayloadIndex:
     index_of: Mapping[int, int]
 
 
-def index_payloads(programs: Sequence[Program]) -> PayloadIndex:
+def index_payloads(programs: Sequence[ProgramNode]) -> PayloadIndex:
     """Number the payloads of each program type in the order of the programs."""
     payloads: defaultdict[str, list[Payload]] = defaultdict(list)
     index_of: dict[int, int] = {}
@@ -129,7 +129,7 @@ def index_payloads(programs: Sequence[Program]) -> PayloadIndex:
 
 def insert_programs(
     connection: sqlite3.Connection,
-    programs: Sequence[Program],
+    programs: Sequence[ProgramNode],
     index: PayloadIndex,
     compiled: VectorWriter,
     tiles_per_chip: int,
@@ -152,7 +152,7 @@ def insert_programs(
     _insert_movers(writer, index.payloads)
 
 
-def number_types(programs: Sequence[Program]) -> dict[str, int]:
+def number_types(programs: Sequence[ProgramNode]) -> dict[str, int]:
     """The id of every type that occurs; types Popple does not know get new ids."""
     used = list(dict.fromkeys(program.type_name for program in programs))
     unknown = [name for name in used if name not in PROGRAM_TYPE_IDS]
@@ -162,7 +162,7 @@ def number_types(programs: Sequence[Program]) -> dict[str, int]:
 
 
 def _program_row(
-    program: Program, type_ids: Mapping[str, int], index: PayloadIndex
+    program: ProgramNode, type_ids: Mapping[str, int], index: PayloadIndex
 ) -> tuple[Any, ...]:
     code = program.control_code_bytes_by_tile
     return (
@@ -193,12 +193,12 @@ def _insert_movers(
 
 def select_programs(
     connection: sqlite3.Connection, compiled: VectorReader
-) -> tuple[Program, ...]:
+) -> tuple[ProgramNode, ...]:
     """Read programs with their payloads."""
     type_names = dict(select_rows(connection, "program_types", ("id", "name")))
     payloads = _select_payloads(connection, compiled)
     return tuple(
-        Program(
+        ProgramNode(
             id=number,
             type_name=type_names[type_id],
             name=name,
