@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from popple._version import __version__
 from popple.errors import PoppleError
+from popple.session.settings import DEFAULT_TARGET
 from popple.text_table import render_table
 from popple.tools.command import Command
 from popple.tools.installed import ask_version, find_program, find_version
