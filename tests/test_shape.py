@@ -23,7 +23,7 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 LONG_FUNCTIONS: frozenset[str] = frozenset()
 
 # Where reading the environment is part of the job: fixed names, process launch, CLI.
-ENVIRONMENT_READERS = ("popple.tools", "popple.distributed")
+ENVIRONMENT_READERS = ("popple.tools", "popple.distributed", "popple.session.settings")
 
 DECISIONS = (
     ast.If,

@@ -78,7 +78,7 @@ class Program:
 
     Type = ProgramType
 
-    def __init__(self, record: rp.Program, index: ProgramIndex) -> None:
+    def __init__(self, record: rp.ProgramNode, index: ProgramIndex) -> None:
         self._record = record
         self._index = index
         self._id = record.id
@@ -186,10 +186,10 @@ class ProgramIndex:
         """A sync that is executed but stands nowhere in the tree."""
         is_type = sync_type in ProgramType.__members__
         kind = sync_type if is_type else "Sync"
-        record = rp.Program(-1, kind, payload=rp.SyncPayload(sync_type))
+        record = rp.ProgramNode(-1, kind, payload=rp.SyncPayload(sync_type))
         return Program(record, self)
 
-    def variable_ids(self, record: rp.Program) -> Iterable[int]:
+    def variable_ids(self, record: rp.ProgramNode) -> Iterable[int]:
         """The lowered variables a program touches."""
         payload = record.payload
         if isinstance(payload, rp.ExecutePayload):

@@ -143,14 +143,12 @@ def make_compute_sets() -> tuple[rp.ComputeSet, ...]:
     )
 
 
-def make_programs() -> tuple[rp.Program, ...]:
+def make_programs() -> tuple[rp.ProgramNode, ...]:
     moved = rp.Traffic(((4, 8), (4, 0)), ((8, 4),), (((4, 10),), ((4, 10),)))
     streams = (rp.HostExchange("images"),)
     copy = rp.StreamCopyPayload(moved, streams, (rp.HostExchange("loss", "", True),))
     exchange = rp.ExchangePayload(moved, ((8, 16),), rp.Endpoints("a", "b", 0, 0))
     call, repeat = rp.CallPayload(0), rp.RepeatPayload(3)
-    links = rp.ChipExchangePayload(moved, "Ext")
-    code = rp.CodeCopyPayload((((4, 5),), ((4, 5),)))
     return (
         rp.ProgramNode(0, "Sequence", children=(1, 2, 3, 4, 5, 6)),
         rp.ProgramNode(1, "OnTileExecute", payload=rp.ExecutePayload(0), debug_id=4),

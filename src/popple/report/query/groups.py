@@ -39,7 +39,7 @@ def summary_groups(summary: Summary) -> tuple[Group, ...]:
         Group("Memory", tuple(_memory_rows(summary))),
         Group("Time", tuple(_time_rows(summary.run))),
         Group("Energy, estimated", tuple(_energy_rows(summary))),
-        Group("ProgramNode", tuple(_program_rows(summary))),
+        Group("Program", tuple(_program_rows(summary))),
         Group("Settings", tuple(_setting_rows(summary))),
     )
     return tuple(group for group in groups if group.rows)
