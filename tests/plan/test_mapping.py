@@ -25,7 +25,7 @@ from popple.plan.opplan import Compute, Move
 from popple.program import TileVector
 from popple.program import linear_mapping as poplar_mapping
 from tests.plan.conv.machines import flat_steps, plan_matmul
-from tests.plan.layout.chains import Link, Slice, chains, detours, indices_of
+from tests.plan.layout.chains import Link, Permute, Slice, chains, detours, indices_of
 from tests.plan.machines import bow, bow_with_tiles
 from tests.plan.signatures import f16, f32, make
 
@@ -300,6 +300,13 @@ def test_a_view_has_the_bytes_of_its_elements(
         mapping.bytes_by_tile.to_array(), base.bytes_by_tile.to_array(), strict=True
     )
     assert all(part <= whole + 2 for part, whole in held)
+
+
+def test_a_stretch_that_is_turned_lies_where_it_did() -> None:
+    # Elements 3 to 437, seen as 15 rows of 29 and turned: no row begins at 3.
+    chain = (Slice((160, 3), 0, 1, 145), Permute((15, 29), (1, 0)))
+    base = linear_mapping(f16(SIZE), CHIP)
+    assert follow(base, chain).bytes_by_tile == follow(base, chain[:1]).bytes_by_tile
 
 
 @given(st.integers(0, 40), chains(SIZE, max_links=3))

@@ -38,6 +38,14 @@ def test_the_inverse_of_a_permutation(order: list[int]) -> None:
     assert [map_of(view)[index] for index in back] == list(range(120))
 
 
+def test_a_view_without_gaps_is_dense_in_any_order() -> None:
+    rows = sliced((8, 32), (2, 0), (3, 32))
+    assert rows.is_dense
+    assert permuted((3, 32), (1, 0)).is_dense
+    assert not sliced((8, 32), (2, 0), (3, 31)).is_dense
+    assert repeated((4, 1), (4, 5)).is_dense
+
+
 def test_what_is_repeated_counts_once() -> None:
     # One row of 32 shown nine times.
     view = repeated((1, 32), (9, 32))

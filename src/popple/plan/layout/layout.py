@@ -226,19 +226,20 @@ class Layout:
     def find_window(self, num_elements: int) -> tuple[int, int] | None:
         """The stretch of flat indices of the base that a view lies within, if known.
 
-        It is the block of the outermost digit: from the first row of which something
-        is in the view to the last one. The base has `num_elements`.
+        Of a view with gaps it is the block of the outermost digit: from the first row
+        of which something is in the view to the last one. The base has `num_elements`.
         """
         first = self.views[0] if self.views else None
         if not isinstance(self.order, Flat) or not isinstance(first, View):
             return None
         if first.offset is None or first.source_size != num_elements:
             return None
+        if first.is_dense:
+            return first.offset, first.offset + first.num_distinct
         # Inner digits are not looked at: tiles hold several rows, and which of them
         # have less of a row than others makes no difference worth a run of a vector
         # each.
-        moved = ((stride, size) for size, stride in first.digits if stride)
-        stride, size = max(moved, default=(1, 1))
+        stride, size = max((stride, size) for size, stride in first.digits)
         begin = first.offset // stride * stride
         return begin, min(begin + stride * size, first.source_size)
 

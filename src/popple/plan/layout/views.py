@@ -73,6 +73,12 @@ class View:
         return self.num_distinct == self.source_size
 
     @property
+    def is_dense(self) -> bool:
+        """Whether all elements between the first and the last are in the view."""
+        span = sum((size - 1) * stride for size, stride in self.digits)
+        return span + 1 == self.num_distinct
+
+    @property
     def is_identity(self) -> bool:
         """Whether the view is the source itself."""
         is_plain = self.strides in ((), (1,)) and self.offset == 0
