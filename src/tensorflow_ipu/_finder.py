@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from tensorflow_ipu import _notices, _watch
-from tensorflow_ipu._program import PROGRAM
+from tensorflow_ipu._detection import DETECTION
 from tensorflow_ipu.keras_layout import adoption, names, proxy
 
 HERE = Path(__file__).parent
@@ -92,20 +92,20 @@ def prepare_tensorflow() -> None:
 
 def is_noisy() -> bool:
     """Whether TensorFlow would warn of IPUs: it knows no device of that kind."""
-    return PROGRAM.is_for_ipu and LOG_LEVEL not in os.environ
+    return DETECTION.is_for_ipu and LOG_LEVEL not in os.environ
 
 
 def is_for_ipu() -> bool:
     """Whether the program is one for the IPU, as far as can be seen now."""
-    if not PROGRAM.is_for_ipu and PROGRAM.examine():
+    if not DETECTION.is_for_ipu and DETECTION.examine():
         turn_to_ipu()
-    return PROGRAM.is_for_ipu
+    return DETECTION.is_for_ipu
 
 
 def touch() -> None:
     """The program imports something of the IPU."""
-    if not PROGRAM.is_for_ipu:
-        PROGRAM.is_for_ipu = True
+    if not DETECTION.is_for_ipu:
+        DETECTION.is_for_ipu = True
         turn_to_ipu()
     check_versions()
 
@@ -149,7 +149,7 @@ def explain_absence(name: str) -> Any:
 def find_extended(name: str, path: Any) -> ModuleSpec | None:
     """A module that gets more names once its own code has run."""
     # Programs import the public faces; the rest follows with TensorFlow itself.
-    wanted = is_for_ipu() if name in adoption.FACES else PROGRAM.is_for_ipu
+    wanted = is_for_ipu() if name in adoption.FACES else DETECTION.is_for_ipu
     return find_with(ExtendingLoader, name, path) if wanted else None
 
 
@@ -203,7 +203,7 @@ def find_in_keras(name: str, path: Any) -> ModuleSpec | None:
     if not is_another_keras_loaded():
         served = serve_folder(name) if name in FOLDERS else proxy.find_spec(name)
         return served or find_beside_tests(name)
-    if name in FOLDERS or (PROGRAM.is_for_ipu and is_of_2_6(name, path)):
+    if name in FOLDERS or (DETECTION.is_for_ipu and is_of_2_6(name, path)):
         raise _notices.another_keras(name)
     return None
 

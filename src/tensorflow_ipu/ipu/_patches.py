@@ -116,11 +116,11 @@ def _accept_channels_first_in_functions() -> None:
 
 def _complete_kernels() -> None:
     # The device has them in every layout and precision.
-    from . import _batch_norms, _kernels, _labels
+    from ._arithmetic import batch_norms, cpu_kernels, labels
 
-    _kernels.complete(gen_nn_ops)
-    _batch_norms.complete(gen_nn_ops)
-    _labels.complete(gen_nn_ops)
+    cpu_kernels.complete(gen_nn_ops)
+    batch_norms.complete(gen_nn_ops)
+    labels.complete(gen_nn_ops)
 
 
 def _place_softly_in_sessions() -> None:
@@ -141,24 +141,24 @@ def _place_softly_in_sessions() -> None:
             _accept_channels_first(soft)
             config = soft
         stock(self, target, graph, config)
-        from . import _graph_programs
+        from ._programs import graphs
 
         # The graph may have been built before the device was configured.
-        _graph_programs.follow_device(self.graph)
+        graphs.follow_device(self.graph)
 
     session.BaseSession.__init__ = softly
 
 
 def _attend_to_the_ipu_in_sessions() -> None:
     # A session does not know of devices to attach to, nor of runs that must be undone.
-    from . import _sessions
+    from ._programs import sessions
 
     stock = session.BaseSession.run
 
     @functools.wraps(stock)
     def run(self: Any, fetches: Any, *args: Any, **kwargs: Any) -> Any:
         bound = functools.partial(stock, self)
-        return _sessions.run(bound, self.graph, fetches, *args, **kwargs)
+        return sessions.run(bound, self.graph, fetches, *args, **kwargs)
 
     session.BaseSession.run = run
 
@@ -260,6 +260,6 @@ def _bring_estimators_back() -> None:
 def _update_half_precision_step_by_step() -> None:
     # Operators that update variables in one go make infinities of what the device
     # takes for the largest number. In programs for it, they are arithmetic.
-    from . import _half_updates
+    from ._arithmetic import float16_updates
 
-    _half_updates.patch()
+    float16_updates.patch()

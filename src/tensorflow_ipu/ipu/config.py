@@ -14,19 +14,14 @@ from tensorflow.compiler.plugin.poplar.driver.config_pb2 import IpuOptions
 from tensorflow.python.platform import tf_logging as logging
 
 from . import _device
-from ._config_base import (
-    _ConfigBase,
-    deprecate_config_attribute,
-    deprecate_config_attributes,
-)
-from ._config_device import (
+from ._config.device import (
     _DeviceConnection,
     _Experimental,
     _FloatingPointBehaviour,
     _IOTiles,
     _IPUModel,
 )
-from ._config_enums import (
+from ._config.enums import (
     DeviceConnectionType,
     ExecutionProfileType,
     MergeRemoteBuffersBehaviour,
@@ -34,8 +29,8 @@ from ._config_enums import (
     SelectionOrder,
     StochasticRoundingBehaviour,
 )
-from ._config_metadata import AttributeMetadata
-from ._config_program import (
+from ._config.metadata import AttributeMetadata
+from ._config.program import (
     _Convolutions,
     _Matmuls,
     _Norms,
@@ -44,8 +39,13 @@ from ._config_program import (
     _Scheduling,
     _Slices,
 )
-from ._config_protobuf import _Category
-from ._flags import running_on_ipu_model
+from ._config.protobuf import _Category
+from ._config.tree import (
+    _ConfigBase,
+    deprecate_config_attribute,
+    deprecate_config_attributes,
+)
+from ._device.poplar_flags import running_on_ipu_model
 
 __all__ = [
     "AttributeMetadata",

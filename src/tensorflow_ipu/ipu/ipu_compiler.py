@@ -11,8 +11,9 @@ from tensorflow.python.framework import device as tf_device
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import variable_scope
 
-from . import _graph_programs, _outside, _programs, scopes
-from ._reads_first import reads_first
+from . import scopes
+from ._programs import compilation, graphs, outside_compilation
+from ._programs.reads_first import reads_first
 
 
 def compile(
@@ -31,10 +32,8 @@ def compile(
     graph = ops.get_default_graph()
     num_before = len(graph.get_operations())
     known_functions = set(graph._functions)
-    with scopes.ipu_jit_scope(0), _programs.program_scope():
-        outputs = _graph_programs.build(
-            lambda *given: _computed(computation, given), inputs
-        )
+    with scopes.ipu_jit_scope(0), compilation.program_scope():
+        outputs = graphs.build(lambda *given: _computed(computation, given), inputs)
     added = [
         *graph.get_operations()[num_before:],
         *_operations_of_functions(graph, known_functions),
@@ -60,7 +59,7 @@ def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     finally:
         scope.set_use_resource(use_resource)
     added = graph.get_operations()[num_before:]
-    return _outputs(outputs, _outside.without_results(added))
+    return _outputs(outputs, outside_compilation.without_results(added))
 
 
 def _read(first: list[Any]) -> Callable[[Any], Any]:
@@ -99,7 +98,7 @@ def _as_tuple(outputs: Any) -> tuple[Any, ...]:
 def _operations_of_functions(graph: Any, known: set[str]) -> list[Any]:
     """Operations of the functions that were added to a graph."""
     added = [f for name, f in graph._functions.items() if name not in known]
-    return [op for function in added for op in _programs.body_of(function)]
+    return [op for function in added for op in compilation.body_of(function)]
 
 
 def _check_placement(added: Sequence[Any]) -> None:

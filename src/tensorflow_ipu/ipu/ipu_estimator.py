@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from . import ipu_run_config
 from ._estimator import model_fn as specs
+from ._estimator.ipu_base import IPUEstimatorBase as _IPUEstimatorBase
+from ._estimator.ipu_loops import Loops
 from ._estimator.mode_keys import ModeKeys
-from ._ipu_estimator import IPUEstimatorBase as _IPUEstimatorBase
-from ._ipu_loops import Loops
 
 __all__ = ["IPUEstimator", "IPUEstimatorSpec"]
 

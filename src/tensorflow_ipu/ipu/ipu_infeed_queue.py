@@ -18,15 +18,10 @@ from tensorflow.python.framework import type_spec
 
 from popple.engine.tensorflow import in_turn, num_replicas
 
-from . import (
-    _application,
-    _device,
-    _errors,
-    _feeds,
-    _programs,
-    _synthetic,
-    loops,
-)
+from . import _device, _errors, loops
+from ._device import feeds
+from ._executables import tracing
+from ._programs import compilation
 
 _DEFAULT_PREFETCH_DEPTH = 3
 _MOST_PREFETCH_DEPTH = 255
@@ -55,7 +50,7 @@ class IPUInfeedQueue:
         optimise_latency: bool = False,
         **former: Any,
     ) -> None:
-        _feeds.accept_former_arguments("IPUInfeedQueue", former)
+        feeds.accept_former_arguments("IPUInfeedQueue", former)
         self._structure = dataset.element_spec
         shapes = structure.get_flat_tensor_shapes(self._structure)
         _check_shapes(shapes)
@@ -64,9 +59,9 @@ class IPUInfeedQueue:
             "output_shapes": shapes,
         }
         self._prefetch_depth = _checked_prefetch_depth(prefetch_depth)
-        self._device_ordinal = _feeds.checked_ordinal(device_ordinal)
+        self._device_ordinal = feeds.checked_ordinal(device_ordinal)
         self._optimise_latency = optimise_latency
-        self._id = _feeds.new_name()
+        self._id = feeds.new_name()
         self._initialized = False
         self._dequeued = False
         self._from_spec = False
@@ -75,7 +70,7 @@ class IPUInfeedQueue:
         self._handle = self._new_handle()
 
     def _prepared(self, dataset: Any) -> Any:
-        return _synthetic.for_infeed(dataset).prefetch(self._prefetch_depth)
+        return feeds.synthetic_or_real(dataset).prefetch(self._prefetch_depth)
 
     def _restart(self, dataset: Any) -> None:
         """Read another data set of the same structure; programs need not know."""
@@ -106,7 +101,7 @@ class IPUInfeedQueue:
                 " keep the operation that it gave."
             )
         self._check_types()
-        _feeds.check_sizes("infeed", self._flat_structure["output_shapes"])
+        feeds.check_sizes("infeed", self._flat_structure["output_shapes"])
         self._initialized = True
         with tf.device(_CPU):
             return tf.raw_ops.MakeIterator(
@@ -153,7 +148,7 @@ class IPUInfeedQueue:
             reader.num_replicas
             for reader in self._readers
             if reader.num_ipus == self._num_ipus()
-            and not _programs.is_discarded(reader.op)
+            and not compilation.is_discarded(reader.op)
         }
         if not others - {num_replicas()}:
             return []
@@ -169,7 +164,7 @@ class IPUInfeedQueue:
         return _device.num_ipus(self._device_ordinal)
 
     def _next_flat(self) -> Sequence[Any]:
-        recorder = _application.recorder()
+        recorder = tracing.recorder()
         if recorder is not None:
             return recorder.dequeue(self._id, *self._flat_structure.values())
         handle = self._new_handle() if self._from_spec else self._handle

@@ -17,7 +17,10 @@ from tensorflow.python.framework import func_graph, ops
 
 from popple.engine.tensorflow import num_replicas, per_replica
 
-from . import _application, _device, _errors, _feeds, _programs, _synthetic
+from . import _device, _errors
+from ._device import feeds
+from ._executables import tracing
+from ._programs import compilation
 
 # The host takes when it likes: nothing may wait for it.
 _CAPACITY = 2**31 - 1
@@ -81,7 +84,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         optimise_latency: bool = False,
         **former: Any,
     ) -> None:
-        _feeds.accept_former_arguments("IPUOutfeedQueue", former)
+        feeds.accept_former_arguments("IPUOutfeedQueue", former)
         self._outfeed_mode = outfeed_mode or IPUOutfeedMode.ALL
         if not isinstance(self._outfeed_mode, IPUOutfeedMode):
             raise ValueError(
@@ -89,13 +92,13 @@ class IPUOutfeedQueue(collections.abc.Iterable):
                 " `ipu_outfeed_queue.IPUOutfeedMode` type, but is"
                 f" {type(outfeed_mode)}."
             )
-        self._device_ordinal = _feeds.checked_ordinal(device_ordinal)
+        self._device_ordinal = feeds.checked_ordinal(device_ordinal)
         if buffer_depth <= 0:
             raise ValueError("Outfeed buffer depth cannot be less than 1")
         self._outfeed_all = self._outfeed_mode is IPUOutfeedMode.ALL
         self._buffer_depth = buffer_depth
         self._optimise_latency = optimise_latency
-        self._feed_name = _feeds.new_name()
+        self._feed_name = feeds.new_name()
         self._structure: Any = None
         self._operations: list[Any] = []
         self._enqueuing_thread: int | None = None
@@ -106,7 +109,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
 
     def enqueue(self, tensors: Any) -> Any:
         """Hand a tensor, or a structure of tensors, to the host; the operation."""
-        recorder = _application.recorder()
+        recorder = tracing.recorder()
         if recorder is not None:
             return recorder.enqueue(self._feed_name, _as_tensors(tensors))
         if self.enqueued:
@@ -125,12 +128,12 @@ class IPUOutfeedQueue(collections.abc.Iterable):
     def _enqueue_flat(self, flat: list[Any]) -> Any:
         shapes = [tensor.shape for tensor in flat]
         try:
-            _feeds.check_sizes("outfeed", shapes)
+            feeds.check_sizes("outfeed", shapes)
         except tf.errors.InvalidArgumentError as error:
             return _errors.failing(tf.errors.InvalidArgumentError, error.message)
         kind = ([tensor.dtype for tensor in flat], shapes, num_replicas())
         buffers = self._buffers_of(kind)
-        if _synthetic.outfeeds():
+        if feeds.has_synthetic_outfeeds():
             return tf.no_op()
         with tf.device(f"/device:IPU:{self._device_ordinal}"):
             return buffers.enqueue(flat, self._outfeed_all)
@@ -164,7 +167,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         return any(
             here in _with_outer(op.graph)
             for op in self._operations
-            if not _programs.is_discarded(op)
+            if not compilation.is_discarded(op)
         )
 
     def dequeue(self, wait_for_completion: bool = False) -> Any:
@@ -208,7 +211,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         why = (
             # The phrase, misspelt, is what programs look for.
             "when using synthethic data. This is not supported."
-            if _synthetic.outfeeds()
+            if feeds.has_synthetic_outfeeds()
             else "to which nothing was added since it was last read. Run the program."
         )
         checked = _errors.failing_if(

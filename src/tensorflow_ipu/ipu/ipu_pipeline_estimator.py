@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from . import ipu_outfeed_queue, ipu_run_config, loops
 from ._estimator import model_fn as specs
+from ._estimator.ipu_base import IPUEstimatorBase
 from ._estimator.mode_keys import ModeKeys
-from ._ipu_estimator import IPUEstimatorBase
 from .gradient_accumulation import GradientAccumulationReductionMethod
 from .ops import pipelining_ops
 

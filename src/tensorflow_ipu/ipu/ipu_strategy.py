@@ -20,7 +20,8 @@ from tensorflow.python.eager.polymorphic_function import (
 from tensorflow.python.framework import device as tf_device
 from tensorflow.python.trackable import base as trackable
 
-from . import _modelling, _patches, _programs, keras_extensions
+from . import _modelling, _patches, keras_extensions
+from ._programs import functions
 from .ops import cross_replica_ops
 
 
@@ -115,7 +116,7 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
     ) -> Any:
         ordinal = self._container_strategy()._device_ordinal
         with self._replica():
-            return _programs.run_function(fn, args, kwargs, ordinal)
+            return functions.run_function(fn, args, kwargs, ordinal)
 
     def _prepare(
         self, fn: Callable[..., Any], args: Sequence[Any], num_shards: int
@@ -123,7 +124,7 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
         """Trace `fn` for `args`; what runs it, again and again, on such tensors."""
         ordinal = self._container_strategy()._device_ordinal
         with self._replica():
-            return _programs.prepare(fn, args, ordinal, num_shards)
+            return functions.prepare(fn, args, ordinal, num_shards)
 
     @contextlib.contextmanager
     def _replica(self) -> Iterator[None]:

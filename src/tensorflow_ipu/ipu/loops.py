@@ -10,8 +10,8 @@ from tensorflow.python.compiler.xla import xla
 from tensorflow.python.ops import while_loop as tf_while_loop
 from tensorflow.python.ops import while_v2
 
-from ._reads_first import reads_first
-from .ops import _iterations
+from ._programs import loop_counters
+from ._programs.reads_first import reads_first
 
 
 def repeat(
@@ -49,7 +49,7 @@ def while_loop(
 
     def one_step(counter: Any, *state: Any) -> Any:
         args, kwargs = _body_arguments(infeed_queue._dequeue() if infeed_queue else [])
-        with _iterations.counting(counter, maximum_iterations), reads_first():
+        with loop_counters.counting(counter, maximum_iterations), reads_first():
             outputs = body(*state, *args, **kwargs)
         return _next_state(counter, outputs, values)
 

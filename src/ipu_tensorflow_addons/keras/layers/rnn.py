@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow import keras
 from tensorflow.compiler.plugin.poplar.ops import _recurrent
-from tensorflow.python.ipu import _layer_options
+from tensorflow.python.ipu._modelling import layer_options
 
 from ..._options import check_options
 from .ipu_layer import check_unsupported
@@ -71,7 +71,7 @@ class LSTM(keras.layers.LSTM, _Weights):
         initial_state: Any = None,
     ) -> Any:
         """What the layer of Keras gives."""
-        with _layer_options.tuned(**self._tuning):
+        with layer_options.tuned(**self._tuning):
             return super().call(inputs, mask, training, initial_state)
 
 
@@ -94,7 +94,7 @@ class GRU(keras.layers.GRU, _Weights):
 
         Keras has no function for a layer whose reset gate comes first.
         """
-        with _layer_options.tuned(**self._tuning):
+        with layer_options.tuned(**self._tuning):
             if mask is not None or not self._is_plain(inputs):
                 return super().call(inputs, mask, training, initial_state)
             return self._call_plain(inputs, initial_state)

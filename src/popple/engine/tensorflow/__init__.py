@@ -18,7 +18,7 @@ from popple.engine.tensorflow.regions import (
     weight_update,
 )
 from popple.engine.tensorflow.replicas import (
-    Program,
+    ReplicatedProgram,
     Trace,
     num_replicas,
     per_replica,
@@ -31,7 +31,7 @@ __all__ = [
     "EXCHANGE",
     "NOTHING",
     "SAME",
-    "Program",
+    "ReplicatedProgram",
     "Trace",
     "all_gather",
     "all_reduce_sum",

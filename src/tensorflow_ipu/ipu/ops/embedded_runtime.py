@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.ops import _host
 
-from .. import _executable
-from .._engine import ENGINES
+from .._executables import executable_files
+from .._executables.engine import ENGINES
 
 __all__ = [
     "RuntimeContext",
@@ -47,7 +47,7 @@ class RuntimeContext:
     def output_types(self) -> list[Any]:
         """The types of what a call gives."""
         outputs = self.signature().streamed_outputs
-        return [_executable.described_type(output) for output in outputs]
+        return [executable_files.described_type(output) for output in outputs]
 
 
 def embedded_runtime_start(
@@ -59,7 +59,7 @@ def embedded_runtime_start(
     batch is answered at once.
     """
     del timeout
-    executable = _executable.read(_path_of(executable_file))
+    executable = executable_files.read(_path_of(executable_file))
     message = executable.signature()
     expected = message.embedded_runtime_config.signature.inputs
     tensors = _in_order(inputs, [value.name for value in expected])
@@ -106,7 +106,9 @@ def embedded_runtime_start_and_call(
 
 def _find_opaque_blob(filename_tensor: Any) -> bytes:
     """The signature of an executable, as it is stored."""
-    return _executable.read(_path_of(filename_tensor)).signature().SerializeToString()
+    return (
+        executable_files.read(_path_of(filename_tensor)).signature().SerializeToString()
+    )
 
 
 def _path_of(executable_file: Any) -> str:
@@ -146,7 +148,7 @@ def _check(
                 f"Mismatched input shape {place}. Expected {wanted}, but input {index}"
                 f" has shape {shape}."
             )
-        dtype = _executable.described_type(value)
+        dtype = executable_files.described_type(value)
         if tf.as_dtype(tensor.dtype) != dtype:
             raise wrong_type(
                 f"Mismatched input dtype {place}. Expected {dtype}, but input {index}"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ._small_floats import Layout, decode, encode, power, quantize
+from .._arithmetic.small_floats import Layout, decode, encode, power, quantize
 from ._tensors import Dtype, Tensor
 
 _NAN = 128

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ._iterations import current_loop
+from .._programs.loop_counters import current_loop
 from ._scratch import Scratch
 from ._tensors import Tensor
 

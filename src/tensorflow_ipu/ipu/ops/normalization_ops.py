@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ._norms import normalize_groups, per_channel
+from .._arithmetic.norms import normalize_groups, per_channel
 from ._tensors import Tensor
 
 __all__ = ["group_norm", "instance_norm", "layer_norm"]

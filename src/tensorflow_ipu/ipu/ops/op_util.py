@@ -18,8 +18,7 @@ from tensorflow.compiler.plugin.poplar.driver import threestate_pb2
 from popple.engine.tensorflow import ACCUMULATE, NOTHING, region, weight_update
 
 from .. import _errors
-from ._accumulation import Scale, accumulator_dtype, contribution, scaled
-from ._iterations import current_loop
+from .._programs.loop_counters import current_loop
 from ._passes import (
     HandleMatMulGrads,
     SetMlType,
@@ -31,6 +30,7 @@ from ._passes import (
     gradients_override_map,
     matmul_gradients_override_map,
 )
+from ._pipeline.accumulation import Scale, accumulator_dtype, contribution, scaled
 from ._scratch import Scratch
 from ._tensors import Dtype, Tensor
 

@@ -14,18 +14,14 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.ops import while_v2
 
-from .. import _errors, _programs
+from .. import _errors
+from .._programs import compilation
 from ..gradient_accumulation import GradientAccumulationReductionMethod
-from ._accumulation import Scale, contribution, scaled, scales
-from ._optimizer_function import OptimizerFunctionOutput
-from ._pipeline_schedules import PipelineSchedule, RecomputationMode, overlap_length
-from ._pipeline_settings import (
-    ALL_DEVICES,
-    PipelineStageOptions,
-    Settings,
-    settings_of,
-)
-from ._pipeline_step import Step, Summed, graph_attributes
+from ._pipeline.accumulation import Scale, contribution, scaled, scales
+from ._pipeline.optimizer_function import OptimizerFunctionOutput
+from ._pipeline.schedules import PipelineSchedule, RecomputationMode, overlap_length
+from ._pipeline.settings import ALL_DEVICES, PipelineStageOptions, Settings, settings_of
+from ._pipeline.step import Step, Summed, graph_attributes
 from ._tensors import Tensor, as_list, flat_list
 
 __all__ = [
@@ -99,7 +95,7 @@ def pipeline(
 
 def _build(settings: Settings, inputs: list[Tensor]) -> Any:
     """The loops around the traced step."""
-    _programs.declare_shards(settings.num_ipus)
+    compilation.declare_shards(settings.num_ipus)
     step = Step(settings, inputs)
     count = tf.cast(settings.count, tf.int32)
     num_batches = count * settings.batch_serialization_iterations

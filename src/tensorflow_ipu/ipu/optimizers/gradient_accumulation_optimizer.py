@@ -11,7 +11,8 @@ from typing import Any
 from tensorflow.python.training import gradient_descent, momentum
 
 from ..gradient_accumulation import GradientAccumulationReductionMethod
-from ..ops import _accumulation, internal_ops, op_util
+from ..ops import internal_ops, op_util
+from ..ops._pipeline import accumulation
 from .cross_replica_optimizer import CrossReplicaOptimizer
 from .ipu_optimizer import IpuOptimizer
 
@@ -22,7 +23,7 @@ def _compute_scales(reduction_method: Any, num_mini_batches: int) -> tuple[Any, 
     """Factors of the sum and of the new gradient in this iteration of the loop."""
     method = GradientAccumulationReductionMethod.parse(reduction_method)
     position = internal_ops.get_current_iteration_counter() % num_mini_batches
-    return _accumulation.scales(method, position, num_mini_batches)
+    return accumulation.scales(method, position, num_mini_batches)
 
 
 def _checked_count(num_mini_batches: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow.python.training import optimizer
 
-from ..ops._optimizer_function import is_optimizer_v2
+from ..ops._pipeline.optimizer_function import is_optimizer_v2
 
 
 class IpuOptimizer(optimizer.Optimizer):

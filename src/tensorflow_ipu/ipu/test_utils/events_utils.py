@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._old_events import (
+from .._device.old_trace_events import (
     extract_all_events,
     extract_all_strings_from_event_trace,
     extract_all_types_from_event_trace,

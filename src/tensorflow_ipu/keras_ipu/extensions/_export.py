@@ -23,21 +23,21 @@ def export(
 ) -> Any:
     """Export the predictions of `model` for batches of one size."""
     # Serving is rarely wanted and heavy to load.
-    from tensorflow.python.ipu import _serving
+    from tensorflow.python.ipu._executables import saved_models
 
-    _serving.check_folder(export_dir, purge_export_dir)
-    steps = [_serving.Step("predict_step", *_prediction(model, batch_size))]
+    saved_models.check_folder(export_dir, purge_export_dir)
+    steps = [saved_models.Step("predict_step", *_prediction(model, batch_size))]
     around = {
         "preprocessing_step": (preprocessing_step, preprocessing_step_signature),
         "postprocessing_step": (postprocessing_step, postprocessing_step_signature),
     }
     for name, (function, signature) in around.items():
-        _serving.check_signature(f"{name}_signature", signature)
+        saved_models.check_signature(f"{name}_signature", signature)
         if function is not None:
-            step = _serving.step_of(name, function, signature)
+            step = saved_models.step_of(name, function, signature)
             place = 0 if name == "preprocessing_step" else len(steps)
             steps.insert(place, step)
-    return _serving.Export(steps, output_names).write(export_dir)
+    return saved_models.Export(steps, output_names).write(export_dir)
 
 
 def _prediction(model: Any, batch_size: int | None) -> tuple[Any, list[tf.TensorSpec]]:

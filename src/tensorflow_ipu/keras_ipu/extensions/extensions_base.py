@@ -17,14 +17,14 @@ from tensorflow.python.ipu import _modelling, utils
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import training
 
-from . import _export, _gradients, _pipelined, _programs
+from . import _export
+from ._execution import pipelined_programs, step_programs, updates
+from ._execution.host_loops import ExtendedLoops
+from ._execution.step_programs import Mode, Run
 from ._extension import KerasExtension
-from ._host import ExtendedLoops
-from ._options import Options, ReplicatedMetricReductionMethod
-from ._programs import Mode, Run
-from ._setters import OptionSetters
-from ._stages import StagePlan, check_no_stage_empty, plan_stages
-from ._summary import Columns, print_summary
+from ._options import Options, OptionSetters, ReplicatedMetricReductionMethod
+from ._stages.stage_plan import StagePlan, check_no_stage_empty, plan_stages
+from ._stages.stage_summary import Columns, print_summary
 from .data_feed_manager import InfeedManager, OutfeedManager
 
 __all__ = ["KerasExtensionBase", "ReplicatedMetricReductionMethod"]
@@ -181,9 +181,13 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         if run not in self._ipu_programs:
             self._check_nothing_is_overridden(run.mode)
             pipelined = self._is_pipelined()
-            make = _pipelined.make_program if pipelined else _programs.make_program
+            make = (
+                pipelined_programs.make_program
+                if pipelined
+                else step_programs.make_program
+            )
             if run.mode is Mode.FIT and (pipelined or run.accumulation_steps > 1):
-                _gradients.check_minimize_is_kept(self.optimizer)
+                updates.check_minimize_is_kept(self.optimizer)
             self._ipu_programs[run] = make(self, run, outfeed)
         if run.mode is Mode.FIT and run.num_replicas == 1:
             # Where callbacks look for the graph of a step.

@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 from tf_keras.src.engine import functional
 
-from . import _assignments
-from ._stages import plan_stages
-from ._summary import CALLS
+from ._stages import stage_assignments
+from ._stages.stage_plan import plan_stages
+from ._stages.stage_summary import CALLS
 from .extensions_base import KerasExtensionBase
 from .pipeline_stage_assignment import (
     FunctionalLayerPipelineStageAssignment,
@@ -32,7 +32,7 @@ class FunctionalExtension(KerasExtensionBase):
 
     def _init_graph_network(self: Any, inputs: Any, outputs: Any) -> None:
         super()._init_graph_network(inputs, outputs)
-        assignments = _assignments.annotated(self)
+        assignments = stage_assignments.annotated(self)
         if assignments:
             plan_stages(self, assignments)
             self._assign_stages(assignments)
@@ -53,7 +53,7 @@ class FunctionalExtension(KerasExtensionBase):
         """
         if self._pipeline_stage_assignment:
             return copy.copy(self._pipeline_stage_assignment)
-        return _assignments.unassigned(self)
+        return stage_assignments.unassigned(self)
 
     def set_pipeline_stage_assignment(self, pipeline_stage_assignment: Any) -> None:
         """Put every call of a layer into a pipeline stage.
@@ -78,7 +78,7 @@ class FunctionalExtension(KerasExtensionBase):
 
     def _get_config_delegate(self: Any) -> dict[str, Any]:
         config = super().get_config()
-        stages = _assignments.to_config(self, self._pipeline_stage_assignment)
+        stages = stage_assignments.to_config(self, self._pipeline_stage_assignment)
         options = self._ipu_options.to_config()
         return {**config, **options, "pipeline_stage_assignment": stages}
 
@@ -89,4 +89,4 @@ class FunctionalExtension(KerasExtensionBase):
     def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
         super()._deserialize_from_config_delegate(config)
         stages = config.get("pipeline_stage_assignment", [])
-        self._pipeline_stage_assignment = _assignments.from_config(self, stages)
+        self._pipeline_stage_assignment = stage_assignments.from_config(self, stages)

@@ -17,10 +17,10 @@ from tf_keras.src.engine import (
     training,
 )
 
-from . import _assignments
 from ._extension import plain_models
-from ._stages import StagePlan, plan_stages
-from ._summary import CALLS
+from ._stages import stage_assignments
+from ._stages.stage_plan import StagePlan, plan_stages
+from ._stages.stage_summary import CALLS
 from .extensions_base import KerasExtensionBase
 from .pipeline_stage_assignment import (
     ModelLayerPipelineStageAssignment,
@@ -80,7 +80,7 @@ class ModelExtension(KerasExtensionBase):
             self._ipu_network = functional.Functional(inputs, outputs, name=self.name)
         self._set_save_spec(inputs)
         if not self._pipeline_stage_assignment:
-            assignments = _assignments.annotated(self)
+            assignments = stage_assignments.annotated(self)
             if assignments:
                 self.set_pipeline_stage_assignment(assignments)
 
@@ -128,7 +128,7 @@ class ModelExtension(KerasExtensionBase):
         self._get_network()
         if self._pipeline_stage_assignment:
             return copy.copy(self._pipeline_stage_assignment)
-        return _assignments.unassigned(self)
+        return stage_assignments.unassigned(self)
 
     def set_pipeline_stage_assignment(
         self: Any, pipeline_stage_assignment: Any
@@ -183,7 +183,7 @@ class ModelExtension(KerasExtensionBase):
             config.update(
                 copy.deepcopy(functional.get_network_config(self._ipu_network))
             )
-        stages = _assignments.to_config(self, self._pipeline_stage_assignment)
+        stages = stage_assignments.to_config(self, self._pipeline_stage_assignment)
         return {**config, "pipeline_stage_assignment": stages}
 
     def _deserialize_from_config_supported(self, config: Any) -> bool:
@@ -211,7 +211,7 @@ class ModelExtension(KerasExtensionBase):
         self._trace_network(_inputs_of(config))
         stages = config.get("pipeline_stage_assignment", [])
         if stages:
-            assignments = _assignments.from_config(self, stages)
+            assignments = stage_assignments.from_config(self, stages)
             self.set_pipeline_stage_assignment(assignments)
 
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import sequential
 
-from ._stages import plan_stages
-from ._summary import LAYERS
+from ._stages.stage_plan import plan_stages
+from ._stages.stage_summary import LAYERS
 from .extensions_base import KerasExtensionBase
 from .pipeline_stage_assignment import (
     SequentialLayerPipelineStageAssignment,

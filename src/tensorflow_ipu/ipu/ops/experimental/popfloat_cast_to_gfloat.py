@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .._small_floats import Layout, decode, encode, quantize
+from ..._arithmetic.small_floats import Layout, decode, encode, quantize
 from .._tensors import Dtype, Tensor
 
 __all__ = ["GenericFloat"]
