@@ -21,6 +21,11 @@ ErrorClass = type[tf.errors.OpError]
 _TEXTS: set[str] = set()
 
 
+def expect(message: str) -> None:
+    """Say that an operation may fail with this text, for `in_plain_words` to find."""
+    _TEXTS.add(message)
+
+
 def error(kind: ErrorClass, message: str) -> tf.errors.OpError:
     """An error of a TensorFlow class, to raise from Python."""
     return kind(None, None, message)  # pyright: ignore
@@ -30,7 +35,7 @@ def failing(kind: ErrorClass, message: str) -> Any:
     """An operation that fails with this error when it runs; eagerly, at once."""
     if tf.executing_eagerly():
         raise error(kind, message)
-    _TEXTS.add(message)
+    expect(message)
     return _FAILING[kind](message)
 
 

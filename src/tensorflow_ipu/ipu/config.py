@@ -45,6 +45,7 @@ from ._config.tree import (
     deprecate_config_attribute,
     deprecate_config_attributes,
 )
+from ._config.without_effect import name_unused_options
 from ._device.poplar_flags import running_on_ipu_model
 
 __all__ = [
@@ -263,12 +264,7 @@ def configure_ipu_system(
             "Resetting existing IPU configuration before applying new configuration"
         )
         reset_ipu_configuration()
-    if options.serialization_folder:
-        logging.warn(
-            "serialization_output_folder has no effect: it is for executables of"
-            " Poplar. Programs are stored by ipu.serving and by"
-            " experimental_application_compile_op."
-        )
+    name_unused_options(options, IPUConfig(), is_message=options is config)
     _device.configure(options)
 
 

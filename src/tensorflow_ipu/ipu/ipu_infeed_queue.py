@@ -17,6 +17,7 @@ from tensorflow.python.data.util import structure
 from tensorflow.python.framework import type_spec
 
 from popple.engine.tensorflow import in_turn, num_replicas
+from tensorflow_ipu._translate import note_if_set
 
 from . import _device, _errors, loops
 from ._device import feeds
@@ -61,6 +62,7 @@ class IPUInfeedQueue:
         self._prefetch_depth = _checked_prefetch_depth(prefetch_depth)
         self._device_ordinal = feeds.checked_ordinal(device_ordinal)
         self._optimise_latency = optimise_latency
+        note_if_set("IPUInfeedQueue", optimise_latency=(optimise_latency, False))
         self._id = feeds.new_name()
         self._initialized = False
         self._dequeued = False

@@ -16,6 +16,7 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph, ops
 
 from popple.engine.tensorflow import num_replicas, per_replica
+from tensorflow_ipu._translate import note_if_set
 
 from . import _device, _errors
 from ._device import feeds
@@ -24,6 +25,7 @@ from ._programs import compilation
 
 # The host takes when it likes: nothing may wait for it.
 _CAPACITY = 2**31 - 1
+_DEFAULT_DEPTH = 3
 
 
 class IPUOutfeedMode(enum.Enum):
@@ -80,7 +82,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         self,
         outfeed_mode: IPUOutfeedMode | None = None,
         device_ordinal: int | None = None,
-        buffer_depth: int = 3,
+        buffer_depth: int = _DEFAULT_DEPTH,
         optimise_latency: bool = False,
         **former: Any,
     ) -> None:
@@ -98,6 +100,11 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         self._outfeed_all = self._outfeed_mode is IPUOutfeedMode.ALL
         self._buffer_depth = buffer_depth
         self._optimise_latency = optimise_latency
+        note_if_set(
+            "IPUOutfeedQueue",
+            buffer_depth=(buffer_depth, _DEFAULT_DEPTH),
+            optimise_latency=(optimise_latency, False),
+        )
         self._feed_name = feeds.new_name()
         self._structure: Any = None
         self._operations: list[Any] = []

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tensorflow.python.ipu import _device, config, utils
 from tensorflow.python.ipu._device import virtual_pod
 from tensorflow.python.ipu._device.devices import Devices
-from tensorflow.python.platform import tf_logging
 
 from popple.device import Pod
 
@@ -275,13 +274,3 @@ def test_ipus_of_other_processes_are_taken(tmp_path: Path) -> None:
             configure(1)
         other.communicate("")
     configure(1)
-
-
-def test_executables_of_poplar_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(tf_logging, "warn", said.append)
-    options = config.IPUConfig()
-    options.serialization_output_folder = "executables"
-    options.configure_ipu_system()
-    assert len(said) == 1
-    assert said[0].startswith("serialization_output_folder has no effect")

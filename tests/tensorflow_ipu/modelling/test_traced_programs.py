@@ -15,7 +15,6 @@ tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu import _modelling  # noqa: E402
-from tensorflow.python.ipu._modelling import model as modelling  # noqa: E402
 from tensorflow.python.ipu._modelling import reports  # noqa: E402
 
 import popple  # noqa: E402
@@ -25,6 +24,7 @@ from popple.errors import UsageError  # noqa: E402
 from popple.graph import DType, Graph, Strategy  # noqa: E402
 from popple.options import ModelOptions  # noqa: E402
 from popple.plan import Overlap  # noqa: E402
+from tensorflow_ipu import _translate  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("own_pod", "no_reports")
 
@@ -105,7 +105,7 @@ def test_engine_options_must_be_json(monkeypatch: pytest.MonkeyPatch) -> None:
         _modelling.record("program", traced().graph)
 
 
-def test_a_program_that_cannot_be_priced_is_a_warning(
+def test_a_program_that_cannot_be_modelled_is_a_warning(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ask_for_reports(monkeypatch, tmp_path)
@@ -154,7 +154,7 @@ def lowered_of(num_stages: int, **fields: Any) -> LoweredProgram:
 def options_of(lowered: LoweredProgram, **settings: Any) -> ModelOptions:
     known = _modelling.ProgramSettings(**settings)
     configured = ipu.config.IPUConfig()._create_protobuf()
-    return modelling.model_options(lowered, known, configured)
+    return _translate.model_options(lowered, known, configured)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_feeds_of_a_pipeline_run_beside_compute_on_io_tiles() -> None:
     config.io_tiles.num_io_tiles = 64
     config.io_tiles.place_ops_on_io_tiles = True
     known, configured = _modelling.ProgramSettings(), config._create_protobuf()
-    made = [modelling.model_options(lowered_of(n), known, configured) for n in (1, 2)]
+    made = [_translate.model_options(lowered_of(n), known, configured) for n in (1, 2)]
     assert [options.plan.io.num_tiles for options in made] == [64, 64]
     overlaps = [options.plan.io.overlap for options in made]
     assert overlaps == [Overlap.NONE, Overlap.MICRO_BATCHES]

@@ -2,39 +2,46 @@
 
 A result too large is the largest number, or a NaN if the device is configured so: the
 CPU makes an infinity of it. Sums have room for all they add up: the CPU adds in half
-precision. In: the operations that a program makes, in half precision. Out: what
-the program goes on with. Gradients pass as if nothing was, and so does the cost.
+precision. In: an operation that a program has made. Out: the tensors that the program
+goes on with; `as_on_device` calls this for every operation.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.eager import context, record
 
-from .. import _device
+from .made_op import MadeOp
 
-__all__ = ["free_of_cost", "is_saturating", "saturating"]
+__all__ = [
+    "CHOICE_GRADIENT",
+    "CONVERSION",
+    "MEANT",
+    "OVERFLOWING",
+    "free_of_cost",
+    "summed",
+    "within_range",
+]
 
 _LARGEST = tf.float16.max
 _GRADIENT = "PoppleHalfSaturation"
-_CHOICE_GRADIENT = "PoppleHalfChoice"
+CHOICE_GRADIENT = "PoppleHalfChoice"
 # Read by the cost model, for which these operations are none.
 _MARKS = {"_ipu_half": attr_value_pb2.AttrValue(b=True)}
 _SUMS = frozenset({"Mean", "Sum"})
 
 # Conversions and divisions, with which programs also make infinities and mean it: of
 # infinities, and by zero. These stay.
-_CONVERSION = "Cast"
-_MEANT = frozenset({_CONVERSION, "Div", "DivNoNan", "RealDiv"})
+CONVERSION = "Cast"
+MEANT = frozenset({CONVERSION, "Div", "DivNoNan", "RealDiv"})
 
 # Arithmetic that makes something too large of finite numbers.
-_OVERFLOWING = frozenset(
+OVERFLOWING = frozenset(
     {
         "Add",
         "AddN",
@@ -73,25 +80,6 @@ _OVERFLOWING = frozenset(
 
 
 @contextlib.contextmanager
-def saturating() -> Iterator[None]:
-    """Operations made inside have half precision as the device is configured to."""
-    current: Any = context.context()
-    if is_saturating():
-        yield
-        return
-    current.add_op_callback(_as_on_device)
-    try:
-        yield
-    finally:
-        current.remove_op_callback(_as_on_device)
-
-
-def is_saturating() -> bool:
-    """Whether operations made now have half precision as the device does."""
-    return _as_on_device in context.context().op_callbacks
-
-
-@contextlib.contextmanager
 def free_of_cost() -> Iterator[None]:
     """Operations made inside are none for the cost model."""
     graph: Any = tf.compat.v1.get_default_graph()
@@ -99,57 +87,51 @@ def free_of_cost() -> Iterator[None]:
         yield
 
 
-def _gives_nan() -> bool:
-    """Whether the device is configured to answer an overflow with a NaN."""
-    return bool(_device.get_options().floating_point_behaviour.nanoo)
+def summed(made: MadeOp) -> Sequence[tf.Tensor]:
+    """The outputs of an operation; sums with room for all they add up."""
+    if made.type not in _SUMS or not made.has_half_outputs:
+        return made.outputs
+    with made.graph._attr_scope(_MARKS):
+        return [_summed(made.outputs[0].op)]
 
 
-def _as_on_device(
-    op_type: str,
-    inputs: Sequence[Any],
-    attrs: Any,
-    outputs: Sequence[Any],
-    op_name: str | None = None,
-    graph: Any = None,
-) -> list[Any]:
-    """The outputs of a new operation; TensorFlow goes on with what is returned."""
-    # A list, as operations give it: Keras changes some in place.
-    outputs = list(outputs)
-    if graph is None or (op_type not in _OVERFLOWING and op_type not in _MEANT):
-        return outputs
-    if not any(output.dtype == tf.float16 for output in outputs):
+def within_range(made: MadeOp, gives_nan: bool) -> list[tf.Tensor]:
+    """The outputs of an operation, those too large cut off (or a NaN)."""
+    outputs = list(made.outputs)
+    is_arithmetic = made.type in OVERFLOWING or made.type in MEANT
+    if not is_arithmetic or not made.has_half_outputs:
         return outputs
     # The original's tests of loss scaling convert numbers too large to infinities.
-    if op_type == _CONVERSION and not _gives_nan():
+    if made.type == CONVERSION and not gives_nan:
         return outputs
-    gradients = {"ClipByValue": _GRADIENT, "SelectV2": _CHOICE_GRADIENT}
-    # Tapes record what is returned as the output of the operation itself.
-    with (
-        record.stop_recording(),
-        graph.gradient_override_map(gradients),
-        graph._attr_scope(_MARKS),
-    ):
-        if op_type in _MEANT:
-            return [_unless_meant(inputs, outputs[0])]
-        if op_type in _SUMS:
-            outputs = [_summed(outputs[0].op)]
-        return [_within_range(x) if x.dtype == tf.float16 else x for x in outputs]
+    gradients = {"ClipByValue": _GRADIENT, "SelectV2": CHOICE_GRADIENT}
+    cut_off = _as_nan if gives_nan else _clipped
+    with made.graph.gradient_override_map(gradients), made.graph._attr_scope(_MARKS):
+        if made.type in MEANT:
+            return [_unless_meant(made.inputs, outputs[0], cut_off)]
+        return [cut_off(x) if x.dtype == tf.float16 else x for x in outputs]
 
 
-def _unless_meant(inputs: Sequence[Any], x: Any) -> Any:
+def _unless_meant(
+    inputs: Sequence[tf.Tensor],
+    x: tf.Tensor,
+    cut_off: Callable[[tf.Tensor], tf.Tensor],
+) -> tf.Tensor:
     """A quotient or a converted number within range, or infinite by intention."""
     if not inputs[0].dtype.is_floating:
-        return _within_range(x)
+        return cut_off(x)
     is_meant = tf.math.is_inf(inputs[0])
     if len(inputs) == 2:
         is_meant |= tf.equal(inputs[1], 0)
-    return tf.where(is_meant, x, _within_range(x))
+    return tf.where(is_meant, x, cut_off(x))
 
 
-def _within_range(x: Any) -> Any:
-    if _gives_nan():
-        no_number = tf.constant(math.nan, tf.float16)
-        return tf.where(tf.math.is_inf(x), no_number, x)
+def _as_nan(x: tf.Tensor) -> tf.Tensor:
+    no_number = tf.constant(math.nan, tf.float16)
+    return tf.where(tf.math.is_inf(x), no_number, x)
+
+
+def _clipped(x: tf.Tensor) -> tf.Tensor:
     return tf.raw_ops.ClipByValue(
         t=x,
         clip_value_min=tf.constant(-_LARGEST, tf.float16),
@@ -157,7 +139,7 @@ def _within_range(x: Any) -> Any:
     )
 
 
-def _summed(op: Any) -> Any:
+def _summed(op: tf.Operation) -> tf.Tensor:
     """A sum, or mean, in single precision."""
     total = getattr(tf.raw_ops, op.type)(
         input=tf.cast(op.inputs[0], tf.float32),
@@ -168,11 +150,11 @@ def _summed(op: Any) -> Any:
 
 
 @tf.RegisterGradient(_GRADIENT)
-def _passed_on(_: Any, gradient: Any) -> list[Any]:
+def _passed_on(_: tf.Operation, gradient: tf.Tensor) -> list[tf.Tensor | None]:
     return [gradient, None, None]
 
 
-@tf.RegisterGradient(_CHOICE_GRADIENT)
-def _passed_on_to_last(op: Any, gradient: Any) -> list[Any]:
+@tf.RegisterGradient(CHOICE_GRADIENT)
+def _passed_on_to_last(op: tf.Operation, gradient: tf.Tensor) -> list[tf.Tensor | None]:
     """The last is what the operation gave, whatever is chosen."""
     return [None, None, gradient]

@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import gen_training_ops
 
-from . import float16
+from . import as_on_device, float16
 
 __all__ = ["patch"]
 
@@ -86,7 +86,7 @@ def _stepwise(
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         gradient = given.get("grad", given.get("delta"))
         is_half = getattr(gradient, "dtype", None) == tf.float16
-        if not is_half or not float16.is_saturating() or tf.executing_eagerly():
+        if not is_half or not as_on_device.is_computing() or tf.executing_eagerly():
             return stock(*args, **kwargs)
         return _update(lambda: stock(*args, **kwargs), given, variables, compute)
 

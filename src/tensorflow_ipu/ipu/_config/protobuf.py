@@ -41,6 +41,13 @@ def write_field(pb: Any, field: str, value: Any) -> None:
         setattr(pb, last, value.value if isinstance(value, enum.Enum) else value)
 
 
+def read_field(pb: Any, field: str) -> Any:
+    """The value of the field of that dotted name; options of Poplar as a list."""
+    for part in field.split("."):
+        pb = getattr(pb, part)
+    return pb
+
+
 def add_options(field: Any, options: Mapping[str, str]) -> None:
     """Add options of Poplar, each a name and a value, to a field of the message."""
     for name, value in options.items():

@@ -254,10 +254,11 @@ class Devices:
 
     def system(self, ordinal: int) -> System:
         """The machine that a device is a part of: the pod, or what the model models."""
+        options = self.get_options(ordinal)
         if not use_ipu_model():
-            pod = virtual_pod.find_pod()
-            return pod.system if pod else virtual_pod.find_model("", 0)
-        model = self.get_options(ordinal).ipu_model_config
+            is_offline = self.connection_type(ordinal) in (_PRE_COMPILE, _NEVER)
+            return virtual_pod.find_system(options.ipu_version if is_offline else "")
+        model = options.ipu_model_config
         tiles = model.tiles_per_ipu or poplar_flags.read().ipu_model_tiles
         return virtual_pod.find_model(model.ipu_model_version, tiles)
 

@@ -71,13 +71,11 @@ def has_synthetic_outfeeds() -> bool:
     return poplar_flags.uses_synthetic_data(poplar_flags.Category.OUTFEED)
 
 
-def synthetic_or_real(dataset: Any) -> Any:
+def synthetic_or_real(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """The data set itself, or an endless one made up on the device."""
-    if not poplar_flags.uses_synthetic_data(poplar_flags.Category.INFEED):
+    initializer = poplar_flags.read().infeed_initializer
+    if initializer is None:
         return dataset
-    initializer = (
-        poplar_flags.read().synthetic_data_initializer or poplar_flags.Initializer()
-    )
     element = tf.nest.map_structure(
         lambda spec: _synthetic(spec, initializer), dataset.element_spec
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from popple.errors import UsageError, suggest
+from tensorflow_ipu._translate import REFUSED, WITHOUT_EFFECT, note_without_effect
 
 __all__ = [
     "FLAGS",
@@ -59,15 +60,11 @@ class Initializer:
 
 @dataclass(frozen=True)
 class Flag:
-    """How a flag is read, what it does, and whether it does anything here.
-
-    `without_effect` is the reason why it does not; empty if it does.
-    """
+    """How a flag is read, and what it does; the tables say whether it does so here."""
 
     parse: Callable[[str], Any]
     default: Any
     meaning: str
-    without_effect: str = ""
 
 
 def _bool(text: str) -> bool:
@@ -88,8 +85,6 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
     return parse
 
-
-_NO_COMPILER = "programs are run by TensorFlow: there is no compiler to influence"
 
 FLAGS: Mapping[str, Flag] = {
     "help": Flag(_bool, False, "print this list"),
@@ -114,45 +109,26 @@ FLAGS: Mapping[str, Flag] = {
     "synthetic_data_initializer": Flag(
         Initializer.parse, None, "what is there instead: uniform, normal or a number"
     ),
-    "null_data_feed": Flag(_bool, False, "infeeds send memory as it is, not the data"),
+    "null_data_feed": Flag(_bool, False, "infeeds send zeros, not the data"),
     "log_cycle_count": Flag(int, -1, "log the modelled cycles of a run (tile number)"),
     "executable_cache_path": Flag(str, "", "keep what compiling finds out, here"),
-    "max_infeed_threads": Flag(
-        int, -1, "threads that read an infeed", "tf.data chooses its threads itself"
-    ),
-    "max_compilation_threads": Flag(
-        int, -1, "threads that compile a program", _NO_COMPILER
-    ),
+    "max_infeed_threads": Flag(int, -1, "threads that read an infeed"),
+    "max_compilation_threads": Flag(int, -1, "threads that compile a program"),
     "while_loop_brute_force_max_trip_count": Flag(
-        int, 128, "iterations tried in order to count those of a loop", _NO_COMPILER
+        int, 128, "iterations tried in order to count those of a loop"
     ),
-    "fallback_scheduler": Flag(
-        _bool, False, "order operators as TensorFlow does", _NO_COMPILER
-    ),
-    "dump_schedule_as_dot": Flag(_bool, False, "write the order down", _NO_COMPILER),
-    "tensor_map_file_path": Flag(
-        str, "", "write where tensors lie", "a report says where variables lie"
-    ),
+    "fallback_scheduler": Flag(_bool, False, "order operators as TensorFlow does"),
+    "dump_schedule_as_dot": Flag(_bool, False, "write the order down"),
+    "tensor_map_file_path": Flag(str, "", "write where tensors lie"),
     "show_progress_bar": Flag(
-        _one_of("true", "false", "auto"), "auto", "show the progress", _NO_COMPILER
+        _one_of("true", "false", "auto"), "auto", "show the progress"
     ),
-    "sync_replica_start": Flag(
-        _bool, False, "start replicas together", "replicas always start together"
-    ),
-    "allow_nans": Flag(_bool, False, "let NaN pass", "NaN always passes"),
-    "enable_hlo_verifier": Flag(_bool, False, "check every pass", _NO_COMPILER),
+    "sync_replica_start": Flag(_bool, False, "start replicas together"),
+    "allow_nans": Flag(_bool, False, "let NaN pass"),
+    "enable_hlo_verifier": Flag(_bool, False, "check every pass"),
     "disable_poplar_version_check": Flag(
-        _bool, False, "run with any version of Poplar", "there is no Poplar to check"
+        _bool, False, "run with any version of Poplar"
     ),
-}
-
-_REMOVED = {
-    "save_interval_report": "Reports are made with POPLAR_ENGINE_OPTIONS.",
-    "save_vertex_graph": "Use the engine option target.saveOutputVertexGraph.",
-    "dump_text_reports_to_stdio": "Reports are made with POPLAR_ENGINE_OPTIONS.",
-    "add_all_reduce_copies": "Sums over replicas need no copies any more.",
-    "force_replicated_mode": "Programs are replicated if the device has more IPUs.",
-    "save_oom_profiler": "Reports are made with POPLAR_ENGINE_OPTIONS.",
 }
 
 
@@ -170,7 +146,6 @@ class Flags:
     synthetic_data_initializer: Initializer | None
     null_data_feed: bool
     log_cycle_count: int
-    executable_cache_path: str
 
     def __post_init__(self) -> None:
         synthetic = self.use_synthetic_data or self.synthetic_data_categories
@@ -180,6 +155,13 @@ class Flags:
                 where=_VARIABLE,
                 remedy="Set use_synthetic_data or synthetic_data_categories too.",
             )
+
+    @property
+    def infeed_initializer(self) -> Initializer | None:
+        """What infeeds consist of in place of the data; None for the data."""
+        if self.is_synthetic(Category.INFEED):
+            return self.synthetic_data_initializer or Initializer()
+        return Initializer() if self.null_data_feed else None
 
     def is_synthetic(self, category: Category) -> bool:
         """Whether no data of that kind is moved."""
@@ -207,6 +189,7 @@ def _parse(text: str) -> Flags:
     for word in _split(text):
         name, value = _parse_word(word)
         values[name] = value
+        note_without_effect(f"{_VARIABLE}.{name}")
     if values["help"]:
         sys.stderr.write(_render_help())
     return Flags(**{field.name: values[field.name] for field in fields(Flags)})
@@ -246,14 +229,14 @@ def _parse_word(word: str) -> tuple[str, Any]:
 
 
 def _make_unknown_error(word: str, name: str) -> UsageError:
-    remedy = _REMOVED.get(name) or suggest(name, FLAGS)
+    remedy = REFUSED.get(f"{_VARIABLE}.{name}") or suggest(name, FLAGS)
     return UsageError(f"Unknown flag {word!r}.", where=_VARIABLE, remedy=remedy)
 
 
 def _render_help() -> str:
     lines = [f"Flags of {_VARIABLE}:"]
     for name, flag in FLAGS.items():
-        reason = flag.without_effect
+        reason = WITHOUT_EFFECT.get(f"{_VARIABLE}.{name}")
         note = f" (without effect: {reason})" if reason else ""
         lines.append(f"  --{name}: {flag.meaning}{note}")
     return "\n".join(lines) + "\n"

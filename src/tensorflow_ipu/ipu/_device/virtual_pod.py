@@ -16,7 +16,14 @@ from popple.device import Device, Pod
 from popple.errors import DeviceError
 from popple.target import System, list_systems, load_system
 
-__all__ = ["find_devices", "find_model", "find_pod", "get_device", "log_attached"]
+__all__ = [
+    "find_devices",
+    "find_model",
+    "find_pod",
+    "find_system",
+    "get_device",
+    "log_attached",
+]
 
 _DEFAULT_SYSTEM = "bow-pod16"
 # The IPU Model simulates a version, not a machine: the largest usual one of that kind.
@@ -45,6 +52,17 @@ def get_device(id: int) -> Device:
             remedy="Unset it, or use the IPU Model (TF_POPLAR_FLAGS=--use_ipu_model).",
         )
     return pod.device(id)
+
+
+def find_system(version: str) -> System:
+    """The machine that a program runs on, or would run on if it held any IPU.
+
+    `version` is that of the IPU it is compiled for; the pod is taken if it fits.
+    """
+    pod = find_pod()
+    system = pod.system if pod else find_model("", 0)
+    fits = not version or version == system.chip.architecture
+    return system if fits else find_model(version, 0)
 
 
 def find_model(version: str, tiles_per_ipu: int) -> System:

@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import _device
 from .._device import trace_events
+from .cycle_counts import log_cycles
 from .program_arguments import Arguments
 from .traced_programs import TracedProgram
 
@@ -95,6 +96,7 @@ def running(*programs: TracedProgram) -> Iterator[None]:
     traced = [p for p in programs if trace_events.is_wanted(p.settings.ordinal)]
     for program in programs:
         program.add_run()
+        log_cycles(program)
     for program in traced:
         _DEVICES.begin(program)
     yield

@@ -15,7 +15,7 @@ from typing import Any
 from popple.engine.tensorflow import Trace, num_replicas, tracing
 
 from .. import _device, sharding
-from .._arithmetic import float16
+from .._arithmetic import as_on_device
 
 
 class _Compiling(threading.local):
@@ -66,7 +66,7 @@ def program_scope() -> Iterator[None]:
     if _COMPILING.depth == 1:
         _COMPILING.num_shards = 1
     try:
-        with float16.saturating():
+        with as_on_device.computing():
             yield
     finally:
         _COMPILING.depth -= 1

@@ -20,8 +20,10 @@ from tensorflow.python.eager.polymorphic_function import (
 )
 
 from popple.engine.tensorflow import ReplicatedProgram
+from tensorflow_ipu._translate import Arithmetic
 
 from .. import _device, _errors, _modelling
+from .._arithmetic import as_on_device
 from .._modelling import runs
 from . import assertions
 from .compilation import (
@@ -34,15 +36,19 @@ from .compilation import (
     replicas_of,
 )
 
+# What is part of a trace beside the function: replicas, and how numbers are computed.
+_Conditions = tuple[int, Arithmetic]
+_PLAIN = Arithmetic()
+
 
 class _Traces:
-    """The functions that programs of several replicas were traced from.
+    """The functions that programs were traced from, where not from the user's own.
 
-    One for each number of replicas: it is part of what was traced.
+    One for each number of replicas and arithmetic: they are part of what was traced.
     """
 
     def __init__(self) -> None:
-        self._functions: weakref.WeakKeyDictionary[Any, dict[int, Any]] = (
+        self._functions: weakref.WeakKeyDictionary[Any, dict[_Conditions, Any]] = (
             weakref.WeakKeyDictionary()
         )
         self._programs: weakref.WeakKeyDictionary[Any, ReplicatedProgram] = (
@@ -53,12 +59,13 @@ class _Traces:
         )
 
     def function(self, function: Any, count: int) -> Any:
-        """`function` as one that was never traced for another number of replicas."""
+        """`function` as one that was never traced under other conditions."""
+        conditions = (count, as_on_device.configured())
         known = self._functions.setdefault(function, {})
-        if count not in known:
+        if conditions not in known:
             python_function = getattr(function, "python_function", function)
-            known[count] = tf.function(python_function)
-        return known[count]
+            known[conditions] = tf.function(python_function)
+        return known[conditions]
 
     def asserts(self, concrete: Any) -> bool:
         """Whether a traced function, checked when it is new, has assertions."""
@@ -115,6 +122,8 @@ def _prepared(
 ) -> tuple[_modelling.TracedProgram, Callable[[Sequence[Any]], Any]]:
     _device.attach(ordinal)
     count = replicas_for(num_shards, ordinal)
+    if as_on_device.configured() != _PLAIN:
+        function = _TRACES.function(function, count)
     with program_scope(), assuming(count, ordinal):
         concrete, _ = _traced(function, args, {})
     asserts = _TRACES.asserts(concrete)
@@ -123,16 +132,25 @@ def _prepared(
     if count > 1:
         program = _TRACES.program(concrete, count)
         pack = concrete.function_type.pack_output
-        return traced, lambda tensors: pack(program.call(tensors))
+        return traced, lambda tensors: pack(
+            _run_asserting(
+                asserts, graph.variables, functools.partial(program.call, tensors)
+            )
+        )
 
     def run(tensors: Sequence[Any]) -> Any:
         return concrete._call_flat(list(tensors), concrete.captured_inputs)
 
-    if not asserts:
-        return traced, run
-    return traced, lambda tensors: assertions.run_function(
-        functools.partial(run, tensors), graph.variables
+    return traced, lambda tensors: _run_asserting(
+        asserts, graph.variables, functools.partial(run, tensors)
     )
+
+
+def _run_asserting(
+    asserts: bool, variables: Sequence[tf.Variable], run: Callable[[], Any]
+) -> Any:
+    """Run a program; one that asserts something leaves no trace where it fails."""
+    return assertions.run_function(run, variables) if asserts else run()
 
 
 def _run_replicated(
@@ -156,8 +174,12 @@ def _run_replicated(
         return _run_replicated(function, args, kwargs, ordinal, needed)
     name, graph = concrete.graph.name, concrete.graph
     program = _modelling.record(name, graph, num_replicas=count, ordinal=ordinal)
+    replicated = _TRACES.program(concrete, count)
+    asserts = _TRACES.asserts(concrete) and tf.executing_eagerly()
     with runs.running(program):
-        outputs = _TRACES.program(concrete, count).call(inputs)
+        outputs = _run_asserting(
+            asserts, graph.variables, lambda: replicated.call(inputs)
+        )
     return concrete.function_type.pack_output(outputs)
 
 
@@ -182,6 +204,8 @@ def _run_alone(
     """Call a function that stock TensorFlow runs as it is."""
     if not isinstance(function, polymorphic_function.Function):
         return function(*args, **kwargs)
+    if as_on_device.configured() != _PLAIN:
+        function = _TRACES.function(function, 1)
     concrete = function.get_concrete_function(*args, **kwargs)
     graph = concrete.graph
     program = _modelling.record(graph.name, graph, ordinal=ordinal)
@@ -189,11 +213,9 @@ def _run_alone(
     if not tf.executing_eagerly():
         return function(*args, **kwargs)
     with runs.running(program):
-        if asserts:
-            return assertions.run_function(
-                lambda: function(*args, **kwargs), graph.variables
-            )
-        return function(*args, **kwargs)
+        return _run_asserting(
+            asserts, graph.variables, lambda: function(*args, **kwargs)
+        )
 
 
 def _check_types(concrete: Any) -> None:

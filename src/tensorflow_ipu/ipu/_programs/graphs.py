@@ -3,8 +3,8 @@
 A program with one replica is built into the user's graph itself. One with several is a
 function in that graph, called for each replica. Programs of TensorFlow 1 often build
 the graph first and configure the device later, so what was built for a number of
-replicas is built again when the device gets another one: the tensors that the user
-holds are tied to the new program.
+replicas, or for another arithmetic, is built again when the device gets another one:
+the tensors that the user holds are tied to the new program.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.ops import variable_scope
 
 from popple.engine.tensorflow import ReplicatedProgram
+from tensorflow_ipu._translate import Arithmetic
 
 from .. import _device
+from .._arithmetic import as_on_device
 from . import assertions, compilation
 
 _PROGRAMS = "_popple_programs"
@@ -42,13 +44,12 @@ def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     if isinstance(graph, func_graph.FuncGraph):
         return outputs  # traced by a tf.function, which is run after configuration
     added = graph.get_operations()[num_before:]
-    if assertions.has_assertions(compilation.operations_of(graph)):
-        assertions.guard_graph(graph)
+    _guard_if_asserting(graph)
     held = _held_by_user(outputs)
     # Kept on the graph, to go with it.
     found = compilation.shards_of(compilation.with_called(added))
     num_shards = max(found, compilation.declared_shards())
-    built = _Built(building, held, count, added, num_shards)
+    built = _Built(building, held, count, added, num_shards, as_on_device.configured())
     setattr(graph, _PROGRAMS, [*getattr(graph, _PROGRAMS, ()), built])
     return held
 
@@ -169,19 +170,22 @@ class _Building:
 
 @dataclass
 class _Built:
-    """A program in a graph, the outputs the user has, and its number of replicas."""
+    """A program in a graph, the outputs the user has, and what it was built for."""
 
     building: _Building
     held: Any
     count: int
     added: Sequence[Any]
     num_shards: int
+    arithmetic: Arithmetic
 
     def follow_device(self) -> None:
-        """Build again if the device now holds another number of replicas."""
+        """Build again if the device has other replicas or another arithmetic."""
         wanted = compilation.replicas_for(self.num_shards, self.building.ordinal)
-        if wanted == self.count:
+        arithmetic = as_on_device.configured()
+        if wanted == self.count and arithmetic == self.arithmetic:
             return
+        self.arithmetic = arithmetic
         graph = ops.get_default_graph()
         num_before = len(graph.get_operations())
         for op in compilation.with_called(self.added):
@@ -189,7 +193,14 @@ class _Built:
         with tf.device(self.building.device), compilation.program_scope():
             outputs, self.count = self.building.build(wanted)
         self.added = graph.get_operations()[num_before:]
+        _guard_if_asserting(graph)
         _tie(self.held, outputs)
+
+
+def _guard_if_asserting(graph: tf.Graph) -> None:
+    """Let sessions put variables back if a program in the graph may fail to end."""
+    if assertions.has_assertions(compilation.operations_of(graph)):
+        assertions.guard_graph(graph)
 
 
 def _held_by_user(outputs: Any) -> Any:

@@ -16,9 +16,11 @@ import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.driver import threestate_pb2
 
 from popple.engine.tensorflow import ACCUMULATE, NOTHING, region, weight_update
+from tensorflow_ipu._translate import off_chip_words
 
 from .. import _errors
 from .._programs.loop_counters import current_loop
+from .._programs.marks import marked
 from ._passes import (
     HandleMatMulGrads,
     SetMlType,
@@ -163,7 +165,17 @@ def create_resource_update(
         with tf.control_dependencies(zeros or control_outputs):
             return tf.constant(True)
 
-    with tf.name_scope(f"{name}/WU"), weight_update(count):
+    off_chip = off_chip_words(
+        {
+            "offload_weight_update_variables": offload_weight_update_variables,
+            "replicated_optimizer_state_sharding": replicated_optimizer_state_sharding,
+        }
+    )
+    with (
+        tf.name_scope(f"{name}/WU"),
+        weight_update(count),
+        marked(_ipu_off_chip=off_chip),
+    ):
         if loop is None:
             return tf.group(update())
         is_last = tf.equal(tf.math.floormod(loop.counter + 1, count), 0)

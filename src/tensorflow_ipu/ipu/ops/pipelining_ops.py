@@ -16,12 +16,13 @@ from tensorflow.python.ops import while_v2
 
 from .. import _errors
 from .._programs import compilation
+from .._programs.marks import marked
 from ..gradient_accumulation import GradientAccumulationReductionMethod
 from ._pipeline.accumulation import Scale, contribution, scaled, scales
 from ._pipeline.optimizer_function import OptimizerFunctionOutput
 from ._pipeline.schedules import PipelineSchedule, RecomputationMode, overlap_length
 from ._pipeline.settings import ALL_DEVICES, PipelineStageOptions, Settings, settings_of
-from ._pipeline.step import Step, Summed, graph_attributes
+from ._pipeline.step import Step, Summed
 from ._tensors import Tensor, as_list, flat_list
 
 __all__ = [
@@ -130,7 +131,7 @@ def _one_update(
         with tf.control_dependencies(found[-1:]):
             return [iteration + 1, *totals, *found[len(summed) : -1]]
 
-    with graph_attributes(_ipu_schedule=int(settings.schedule)):
+    with marked(_ipu_schedule=int(settings.schedule)):
         results: Any = while_v2.while_loop(
             lambda iteration, *_: iteration < num_batches,
             one_batch,
@@ -188,7 +189,7 @@ def _count_check(settings: Settings, count: Tensor) -> list[Any]:
 
 def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
     """The same tensors, marked to be kept where activations are computed again."""
-    with graph_attributes(_ipu_recomputation_checkpoint=1):
+    with marked(_ipu_recomputation_checkpoint=1):
         return tf.nest.map_structure(
             lambda tensor: tf.identity(tensor, name=name),
             tensors,

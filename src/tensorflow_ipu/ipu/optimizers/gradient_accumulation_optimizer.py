@@ -10,6 +10,8 @@ from typing import Any
 
 from tensorflow.python.training import gradient_descent, momentum
 
+from tensorflow_ipu._translate import note_if_set
+
 from ..gradient_accumulation import GradientAccumulationReductionMethod
 from ..ops import internal_ops, op_util
 from ..ops._pipeline import accumulation
@@ -17,6 +19,7 @@ from .cross_replica_optimizer import CrossReplicaOptimizer
 from .ipu_optimizer import IpuOptimizer
 
 _SUM = GradientAccumulationReductionMethod.SUM
+_V2 = "GradientAccumulationOptimizerV2"
 
 
 def _compute_scales(reduction_method: Any, num_mini_batches: int) -> tuple[Any, Any]:
@@ -39,7 +42,7 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
 
     `dtype` is the type of the sums (None: that of the variable; a type; or a function
     from variable to type), `reduction_method` how they are formed. The other options
-    say where the device keeps the optimiser's variables and change no value.
+    say where the device keeps the optimiser's variables, for the cost model.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
         name: str = "GradientAccumulationOptimizerV2",
     ) -> None:
         super().__init__(opt, name=name)
+        note_if_set(_V2, name=(name, type(self).__name__))
         self._num_mini_batches = _checked_count(num_mini_batches)
         self._offload_weight_update_variables = offload_weight_update_variables
         self._replicated_optimizer_state_sharding = replicated_optimizer_state_sharding

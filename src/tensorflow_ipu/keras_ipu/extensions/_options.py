@@ -8,14 +8,26 @@ pipeline or the accumulating optimiser have none: they need not be serialisable)
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ipu import gradient_accumulation
+from tensorflow.python.ipu.ops import op_util
+
+from tensorflow_ipu._translate import (
+    TRANSLATED,
+    WITHOUT_EFFECT,
+    note_if_set,
+    note_without_effect,
+    refuse_listed,
+)
 
 __all__ = ["OptionSetters", "Options", "ReplicatedMetricReductionMethod"]
+
+# Whose keywords `set_gradient_accumulation_options` takes.
+_OPTIMIZER = "GradientAccumulationOptimizerV2"
 
 Reduction = gradient_accumulation.GradientAccumulationReductionMethod
 
@@ -75,21 +87,11 @@ class Options:
     ) -> Options:
         """Options changed by `set_gradient_accumulation_options`."""
         _check_steps(steps)
-        where = "gradient_accumulation_optimizer_kwargs"
-        _refuse(
-            kwargs,
-            ["opt"],
-            where,
-            "The optimizer that the model was compiled with is used.",
+        _check_accumulation_kwargs(kwargs)
+        note_if_set(
+            "set_gradient_accumulation_options",
+            use_v2_gradient_accumulation_optimizer=(use_v2, False),
         )
-        _refuse(
-            kwargs,
-            ["num_mini_batches"],
-            where,
-            "Set the `gradient_accumulation_steps_per_replica` argument to "
-            "`set_gradient_accumulation_options` instead.",
-        )
-        _refuse_normalize(kwargs)
         return replace(
             self,
             gradient_accumulation_steps_per_replica=_or(
@@ -111,7 +113,7 @@ class Options:
         """Options changed by `set_pipelining_options`."""
         _check_steps(steps)
         _check_device_mapping(device_mapping)
-        _check_pipelining_kwargs(kwargs)
+        refuse_listed("set_pipelining_options", kwargs, "pipelining_kwargs")
         return replace(
             self,
             pipelining_gradient_accumulation_steps_per_replica=_or(
@@ -144,22 +146,12 @@ class Options:
 
     def with_infeed(self, kwargs: Mapping[str, Any]) -> Options:
         """Options changed by `set_infeed_queue_options`."""
-        _refuse(
-            kwargs,
-            ["dataset", "infeed_spec", "element_spec"],
-            "kwargs",
-            "This argument is automatically set by Keras.",
-        )
+        refuse_listed("set_infeed_queue_options", kwargs, "kwargs")
         return replace(self, infeed_kwargs=dict(kwargs))
 
     def with_outfeed(self, kwargs: Mapping[str, Any]) -> Options:
         """Options changed by `set_outfeed_queue_options`."""
-        _refuse(
-            kwargs,
-            ["outfeed_mode", "device_ordinal"],
-            "kwargs",
-            "This argument is not compatible with Keras.",
-        )
+        refuse_listed("set_outfeed_queue_options", kwargs, "kwargs")
         return replace(self, outfeed_kwargs=dict(kwargs))
 
     def to_config(self) -> dict[str, Any]:
@@ -341,52 +333,15 @@ def _check_device_mapping(mapping: Any) -> None:
         )
 
 
-def _check_pipelining_kwargs(kwargs: Mapping[str, Any]) -> None:
-    where = "pipelining_kwargs"
-    for key, argument in (
-        ("gradient_accumulation_count", "gradient_accumulation_steps_per_replica"),
-        ("device_mapping", "device_mapping"),
-        ("accumulate_outfeed", "accumulate_outfeed"),
-    ):
-        _refuse(
-            kwargs,
-            [key],
-            where,
-            f"Set the `{argument}` argument to `set_pipelining_options` instead.",
-        )
-    _refuse(
-        kwargs,
-        [
-            "computational_stages",
-            "repeat_count",
-            "inputs",
-            "infeed_queue",
-            "outfeed_queue",
-            "optimizer_function",
-        ],
-        where,
-        "This argument is automatically set by Keras.",
+def _check_accumulation_kwargs(kwargs: Mapping[str, Any]) -> None:
+    """Refuse keywords that the accumulating optimiser does not take."""
+    where = "gradient_accumulation_optimizer_kwargs"
+    refuse_listed("set_gradient_accumulation_options", kwargs, where)
+    for key in kwargs:
+        if f"{_OPTIMIZER}.{key}" not in {**TRANSLATED, **WITHOUT_EFFECT}:
+            raise TypeError(f"{_OPTIMIZER} has no argument {key!r}.")
+        note_without_effect(f"{_OPTIMIZER}.{key}")
+    op_util.check_offload(
+        kwargs.get("offload_weight_update_variables"),
+        kwargs.get("replicated_optimizer_state_sharding"),
     )
-    _refuse(
-        kwargs,
-        ["outfeed_loss", "outfeed_mask", "batch_serialization_iterations"],
-        where,
-        "This argument is not compatible with Keras.",
-    )
-    _refuse_normalize(kwargs)
-
-
-def _refuse_normalize(kwargs: Mapping[str, Any]) -> None:
-    if "experimental_normalize_gradients" in kwargs:
-        raise ValueError(
-            "`experimental_normalize_gradients` is gone: set "
-            "`gradient_accumulation_reduction_method` to 'mean' instead."
-        )
-
-
-def _refuse(
-    kwargs: Mapping[str, Any], keys: Iterable[str], where: str, why: str
-) -> None:
-    for key in keys:
-        if key in kwargs:
-            raise ValueError(f"Found `{key}` key in `{where}`. {why}")

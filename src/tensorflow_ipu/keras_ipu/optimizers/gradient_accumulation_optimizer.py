@@ -24,7 +24,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
 
     `dtype` is the type of the sums (None: that of the variable; a type; or a function
     from variable to type), `reduction_method` how they are formed. The other options
-    say where the device keeps the optimiser's variables and change no value. For one
+    say where the device keeps the optimiser's variables, for the cost model. For one
     batch the optimiser itself is returned.
     """
 
@@ -83,9 +83,14 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
             )
             applied.extend([] if done is None else [done])
 
-        # The choices of where variables are kept have no effect on values.
+        is_on = op_util.bool_to_three_state(True)
         return op_util.create_resource_update(
-            update, self._name, applied, None, None, self._num_mini_batches
+            update,
+            self._name,
+            applied,
+            self._offload_weight_update_variables == is_on,
+            self._replicated_optimizer_state_sharding == is_on,
+            self._num_mini_batches,
         )
 
     def _apply_totals(self, totals: Any, **options: Any) -> Any:

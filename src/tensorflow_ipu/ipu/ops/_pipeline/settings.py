@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from tensorflow.compiler.plugin.poplar.driver import pipeline_config_pb2
 
+from tensorflow_ipu._translate import REFUSED, note_without_effect, off_chip_words
+
 from ...gradient_accumulation import GradientAccumulationReductionMethod
 from ...ipu_infeed_queue import IPUInfeedQueue
 from ...ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
@@ -20,6 +22,13 @@ from .schedules import PipelineSchedule, RecomputationMode
 
 _LOG = logging.getLogger("tensorflow")
 _SUM = GradientAccumulationReductionMethod.SUM
+
+# Arguments that change neither what a pipeline computes nor how it is modelled.
+_UNUSED = (
+    "recomputation_mode",
+    "replicated_weight_sharding",
+    "weight_update_poplar_options",
+)
 
 ALL_DEVICES = -1
 """In a device mapping: the stage is on no IPU in particular."""
@@ -166,13 +175,17 @@ class Settings:
 
 def settings_of(given: Mapping[str, Any]) -> Settings:
     """Check the arguments of `pipelining_ops.pipeline`, in this order."""
+    for name in _UNUSED:
+        if given[name] not in (None, False, RecomputationMode.Auto):
+            note_without_effect(f"pipeline.{name}")
     count = _checked_count(given["gradient_accumulation_count"])
     optimizer_function = given["optimizer_function"]
     training = optimizer_function is not None
     serial = given["batch_serialization_iterations"]
     method = _checked_reduction(given["reduction_method"], training, serial)
     if given["continuous_weight_updates"]:
-        raise NotImplementedError("Continuous weight updates are not supported.")
+        why = REFUSED["pipeline.continuous_weight_updates"]
+        raise NotImplementedError(f"Continuous weight updates are not supported. {why}")
     schedule = _checked_schedule(given["pipeline_schedule"], serial)
     mode = _checked_recomputation(given["recomputation_mode"])
     stages = _checked_stages(given["computational_stages"])
@@ -198,7 +211,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         accumulate_outfeed=given["accumulate_outfeed"],
         accumulate_outfeed_dtype=given["accumulate_outfeed_dtype"],
         name=given["name"] or "pipeline",
-        off_chip=" ".join(word for name, word in _OFF_CHIP.items() if given[name]),
+        off_chip=off_chip_words(given),
     )
     for name in ("forward", "backward") if training else ("forward",):
         name = f"{name}_propagation_stages_poplar_options"
@@ -210,16 +223,6 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         given["replicated_optimizer_state_sharding"],
     )
     return replace(settings, stage_options=_stage_options(given))
-
-
-# What lies off the chip, by the argument that says so. Left to the compiler it stays.
-_OFF_CHIP = {
-    "offload_weight_update_variables": "states",
-    "replicated_optimizer_state_sharding": "shared",
-    "offload_activations": "stashes",
-    "offload_gradient_accumulation_buffers": "accumulators",
-    "offload_weights": "weights",
-}
 
 
 def _checked_count(count: Any) -> Any:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
 from popple.engine.tensorflow import replicas
 
 from ... import scopes
 from ..._programs.loop_counters import counting
+from ..._programs.marks import marked
 from ...loops import _body_arguments
 from .._tensors import Dtype, Tensor, as_list, flat_list
 from .accumulation import accumulator_dtype
@@ -134,7 +134,7 @@ class Step:
         graph = ops.get_default_graph()
 
         def update(*sums: Tensor) -> Tensor:
-            with graph_attributes(_ipu_phase="update"):
+            with marked(_ipu_phase="update"):
                 self._update.run(sums)
             return tf.constant(0)
 
@@ -163,7 +163,7 @@ class Step:
         assert optimizer_function is not None
         how: OptimizerFunctionOutput = optimizer_function(*outputs)
         self._feed_out(outputs, how.loss)
-        with graph_attributes(_ipu_phase="backward"):
+        with marked(_ipu_phase="backward"):
             pairs = _gradients(how)
         override = self._settings.gradient_accumulation_dtype
         dense = [
@@ -268,7 +268,7 @@ def run_stages(settings: Settings, inputs: list[Any]) -> Any:
     for number, stage in enumerate(settings.stages):
         device = settings.device_mapping[number]
         # No name scope: it would change the names of variables that the stage makes.
-        with graph_attributes(
+        with marked(
             _ipu_stage=number,
             _ipu_schedule=int(settings.schedule),
             _ipu_off_chip=settings.off_chip,
@@ -309,19 +309,6 @@ def _as_tensors(outputs: Any) -> Any:
         return value if done else tf.convert_to_tensor(value)
 
     return tf.nest.map_structure(convert, outputs)
-
-
-@contextlib.contextmanager
-def graph_attributes(**values: Any) -> Iterator[None]:
-    """Mark the operations built inside, for the model of their cost."""
-    attributes = {
-        name: attr_value_pb2.AttrValue(i=value)
-        if isinstance(value, int)
-        else attr_value_pb2.AttrValue(s=value.encode())
-        for name, value in values.items()
-    }
-    with ops.get_default_graph()._attr_scope(attributes):
-        yield
 
 
 def _gradients(how: OptimizerFunctionOutput) -> list[tuple[Any, Any]]:

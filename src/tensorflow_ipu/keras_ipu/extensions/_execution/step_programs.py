@@ -14,10 +14,12 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ipu import gradient_accumulation, loops
+from tensorflow.python.ipu._programs.marks import marked
 from tensorflow.python.ipu.eager import backprop
 from tf_keras.src.engine import data_adapter
 
 from popple.engine.tensorflow import all_gather, weight_update
+from tensorflow_ipu._translate import off_chip_words
 
 from ... import _tags
 from .._options import ReplicatedMetricReductionMethod
@@ -113,7 +115,8 @@ def _accumulate_and_update(model: Any, run: Run, iterator: Any, emit: Emit) -> N
         options.gradient_accumulation_reduction_method,
         options.gradient_accumulation_optimizer_kwargs.get("dtype"),
     )
-    with weight_update(run.accumulation_steps):
+    off_chip = off_chip_words(options.gradient_accumulation_optimizer_kwargs)
+    with weight_update(run.accumulation_steps), marked(_ipu_off_chip=off_chip):
         if scales:
             optimizer._apply_accumulated(totals)
         else:
