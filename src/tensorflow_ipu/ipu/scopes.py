@@ -15,6 +15,7 @@ from tensorflow.python.ops import variable_scope
 from tensorflow.python.util import tf_contextlib
 
 from . import sharding
+from ._arithmetic import as_on_device
 from ._programs import compilation, outside_compilation
 
 FRONTEND_ATTRIBUTES_NAME = "_XlaFrontendAttributes"
@@ -47,6 +48,8 @@ def ipu_scope(device: str) -> Iterator[None]:
     with (
         variable_scope.variable_scope("", use_resource=True),
         ops.device(device),
+        # A session runs them on the device also if nobody compiles them.
+        as_on_device.computing(),
         ipu_jit_scope(0) as scope,
     ):
         yield scope

@@ -163,3 +163,10 @@ def test_updates_step_by_step_cost_what_one_costs() -> None:
     strategy.run(step, [half(1, 2)])
     kinds = [op.kind for op in modelled(strategy).graph.ops if "Assign" not in op.name]
     assert kinds == ["sin", "adam_update"]
+
+
+def test_what_a_session_runs_on_the_device_is_cut_off_too() -> None:
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            result = half(300) * half(300)
+        assert session.run(result).tolist() == [LARGEST]
