@@ -18,6 +18,7 @@ import importlib.util
 import os
 import re
 import sys
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -66,7 +67,7 @@ LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
 
 
-def find_spec(name: str, path: Any = None) -> ModuleSpec | None:
+def find_spec(name: str, path: Sequence[str] | None = None) -> ModuleSpec | None:
     """What Popple serves under `name`, if anything."""
     if name == "tensorflow":
         prepare_tensorflow()
@@ -146,7 +147,7 @@ def explain_absence(name: str) -> Any:
     raise AttributeError(f"module 'keras' has no attribute {name!r}")
 
 
-def find_extended(name: str, path: Any) -> ModuleSpec | None:
+def find_extended(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """A module that gets more names once its own code has run."""
     # Programs import the public faces; the rest follows with TensorFlow itself.
     wanted = is_for_ipu() if name in adoption.FACES else DETECTION.is_for_ipu
@@ -154,7 +155,7 @@ def find_extended(name: str, path: Any) -> ModuleSpec | None:
 
 
 def find_with(
-    loader: type[SourceFileLoader], name: str, path: Any
+    loader: type[SourceFileLoader], name: str, path: Sequence[str] | None
 ) -> ModuleSpec | None:
     """A stock module that is loaded in a way of ours."""
     spec = find_stock(name, path)
@@ -196,7 +197,7 @@ class ExtendingLoader(SourceFileLoader):
             adoption.adopt()
 
 
-def find_in_keras(name: str, path: Any) -> ModuleSpec | None:
+def find_in_keras(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """A module of `keras`: ours in a program for the IPU, the installed one else."""
     if name == "keras":
         return find_keras()
@@ -216,7 +217,7 @@ def find_keras() -> ModuleSpec | None:
     return proxy.find_spec("keras")
 
 
-def is_of_2_6(name: str, path: Any) -> bool:
+def is_of_2_6(name: str, path: Sequence[str] | None) -> bool:
     """Whether Keras 2.6 has a module of that name, and the installed Keras not."""
     return find_stock(name, path) is None and bool(names.targets_of(name))
 
@@ -271,7 +272,7 @@ def load_alone(name: str) -> None:
         spec.loader.exec_module(sys.modules[name])
 
 
-def find_stock(name: str, path: Any = None) -> ModuleSpec | None:
+def find_stock(name: str, path: Sequence[str] | None = None) -> ModuleSpec | None:
     """What the import would find without Popple."""
     others = [f for f in sys.meta_path if getattr(f, "__module__", "") != BOOT]
     specs = (finder.find_spec(name, path) for finder in others)

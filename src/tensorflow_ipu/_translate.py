@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from popple.graph import DType, Graph
     from popple.options import MemoryOptions, ModelOptions, UpdateOptions
     from popple.plan import IoOptions, PlanOptions
+    from tensorflow_ipu._types import DTypeLike, IpuOptions
 
 __all__ = [
     "REFUSED",
@@ -39,8 +40,6 @@ __all__ = [
     "refuse_listed",
     "with_chip_order",
 ]
-
-_IpuOptions = Any  # the message of that name, whose class is made at run time
 
 _ELEMENT_BYTES = 4
 
@@ -71,7 +70,7 @@ class Arithmetic:
         return self.stops_at_invalid or self.stops_at_zero or self.stops_at_overflow
 
 
-def arithmetic_of(configured: _IpuOptions) -> Arithmetic:
+def arithmetic_of(configured: IpuOptions) -> Arithmetic:
     """The arithmetic that `floating_point_behaviour` asks for."""
     behaviour = configured.floating_point_behaviour
     return Arithmetic(
@@ -91,7 +90,7 @@ def off_chip_words(arguments: Mapping[str, Any]) -> str:
 
 
 def model_options(
-    lowered: LoweredProgram, settings: ProgramSettings, configured: _IpuOptions
+    lowered: LoweredProgram, settings: ProgramSettings, configured: IpuOptions
 ) -> ModelOptions:
     """How the captured graph is repeated, placed and planned."""
     from tensorflow.python.ipu.ops._pipeline.schedules import PipelineSchedule
@@ -119,7 +118,7 @@ def model_options(
     )
 
 
-def _merged_bytes(off_chip: frozenset[str], configured: _IpuOptions) -> int:
+def _merged_bytes(off_chip: frozenset[str], configured: IpuOptions) -> int:
     """Bytes up to which collectives are merged: the model has one limit for all.
 
     Where updates are shared out gradients are summed by reduce-scatters.
@@ -129,7 +128,7 @@ def _merged_bytes(off_chip: frozenset[str], configured: _IpuOptions) -> int:
     return configured.max_cross_replica_sum_buffer_size
 
 
-def _update_options(lowered: LoweredProgram, dtype: Any) -> UpdateOptions | None:
+def _update_options(lowered: LoweredProgram, dtype: DTypeLike) -> UpdateOptions | None:
     from popple.options import UpdateOptions
 
     if lowered.update is None:
@@ -145,7 +144,7 @@ def _update_options(lowered: LoweredProgram, dtype: Any) -> UpdateOptions | None
     )
 
 
-def _memory_options(off_chip: frozenset[str], configured: _IpuOptions) -> MemoryOptions:
+def _memory_options(off_chip: frozenset[str], configured: IpuOptions) -> MemoryOptions:
     """What programs say about tensors off the chip; small ones stay."""
     from popple.options import MemoryOptions
 
@@ -173,7 +172,7 @@ def _type_of_weights(lowered: LoweredProgram) -> DType:
     return max(sizes, key=lambda kind: sizes[kind], default=DType.F32)
 
 
-def _core_dtype(dtype: Any) -> DType:
+def _core_dtype(dtype: DTypeLike) -> DType:
     import tensorflow as tf
 
     from popple.graph import DType
@@ -181,7 +180,7 @@ def _core_dtype(dtype: Any) -> DType:
     return DType.F16 if tf.as_dtype(dtype) == tf.float16 else DType.F32
 
 
-def _plan_options(configured: _IpuOptions, is_pipeline: bool) -> PlanOptions:
+def _plan_options(configured: IpuOptions, is_pipeline: bool) -> PlanOptions:
     """What is said about all ops; `_modelling.op_options` is about some."""
     from popple.plan import PlanOptions
 
@@ -191,7 +190,7 @@ def _plan_options(configured: _IpuOptions, is_pipeline: bool) -> PlanOptions:
     )
 
 
-def _io_options(configured: _IpuOptions, is_pipeline: bool) -> IoOptions:
+def _io_options(configured: IpuOptions, is_pipeline: bool) -> IoOptions:
     """Pipelines have their feeds on I/O tiles, where ops are placed there at all."""
     from popple.plan import IoOptions, Overlap
 
@@ -200,7 +199,7 @@ def _io_options(configured: _IpuOptions, is_pipeline: bool) -> IoOptions:
     return IoOptions(configured.num_io_tiles, overlap)
 
 
-def with_chip_order(graph: Graph, configured: _IpuOptions) -> Graph:
+def with_chip_order(graph: Graph, configured: IpuOptions) -> Graph:
     """The graph with its shards on the IPUs that `selection_order` puts them on."""
     order = _chip_order(configured.selection_order, graph.execution.num_chips)
     return graph.with_ops(op.with_place(order[op.chip], op.stage) for op in graph.ops)

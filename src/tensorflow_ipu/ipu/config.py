@@ -13,6 +13,8 @@ from tensorflow.compiler.plugin.poplar.driver import config_pb2
 from tensorflow.compiler.plugin.poplar.driver.config_pb2 import IpuOptions
 from tensorflow.python.platform import tf_logging as logging
 
+from tensorflow_ipu._types import Message
+
 from . import _device
 from ._config.device import (
     _DeviceConnection,
@@ -198,7 +200,7 @@ class IPUConfig(_Category):
         """Bring this configuration into force."""
         configure_ipu_system(self, device)
 
-    def _create_protobuf(self) -> Any:
+    def _create_protobuf(self) -> IpuOptions:
         """The options as the back end gets them."""
         pb = IpuOptions(creator_id=config_pb2.IpuOptionsCreator.Value("IPU_UTILS"))
         self._to_protobuf(pb)
@@ -230,7 +232,7 @@ class IPUConfig(_Category):
                 "numbered, with `auto_select_ipus`: a model has no ids."
             )
 
-    def _to_protobuf(self, pb: Any) -> None:
+    def _to_protobuf(self, pb: Message) -> None:
         super()._to_protobuf(pb)
         for id in _as_list(self.select_ipus):
             pb.device_config.add(cfg_index=id)
@@ -247,7 +249,9 @@ IPUConfig()
 
 
 def configure_ipu_system(
-    config: Any, device: str = "cpu", reset_configuration: bool = True
+    config: IPUConfig | IpuOptions,
+    device: str = "cpu",
+    reset_configuration: bool = True,
 ) -> None:
     """Bring an `IPUConfig`, or an `IpuOptions` message, into force.
 
@@ -284,7 +288,7 @@ def get_ipu_config(session: Any = None) -> list[Any]:
     return [_copied(options) for options in found]
 
 
-def _copied(options: Any) -> Any:
+def _copied(options: IpuOptions) -> IpuOptions:
     copied = IpuOptions()
     copied.CopyFrom(options)
     return copied

@@ -11,6 +11,8 @@ from tensorflow.python.framework import device as tf_device
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import variable_scope
 
+from tensorflow_ipu._types import Returned
+
 from . import scopes
 from ._programs import compilation, graphs, outside_compilation
 from ._programs.reads_first import reads_first
@@ -18,7 +20,7 @@ from ._programs.reads_first import reads_first
 
 def compile(
     computation: Callable[..., Any], inputs: Sequence[Any] | None = None
-) -> Any:
+) -> Returned:
     """Build `computation(*inputs)` as one program for the IPU in scope.
 
     Returns what it returns: tensors as a list (also a single one) or in their
@@ -42,7 +44,7 @@ def compile(
     return outputs
 
 
-def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Returned:
     """Call the function as TensorFlow's compiler does: on copies of its inputs."""
     flat = [tf.identity(tensor) for tensor in tf.nest.flatten(list(inputs))]
     given = tf.nest.pack_sequence_as(list(inputs), flat)
@@ -76,7 +78,7 @@ def _read(first: list[Any]) -> Callable[[Any], Any]:
     return read
 
 
-def _outputs(outputs: Any, acts: Sequence[Any]) -> Any:
+def _outputs(outputs: Returned, acts: Sequence[Any]) -> Returned:
     """What compile() returns for what the function returned, after some `acts`."""
     if not xla.is_flat(outputs):
         tensors, _ = xla._postprocess_non_flat_outputs(outputs)
@@ -89,13 +91,13 @@ def _outputs(outputs: Any, acts: Sequence[Any]) -> Any:
         return [tf.identity(tensor) for tensor in tensors]
 
 
-def _as_tuple(outputs: Any) -> tuple[Any, ...]:
+def _as_tuple(outputs: Returned) -> tuple[Any, ...]:
     if outputs is None:
         return ()
     return tuple(outputs) if isinstance(outputs, list | tuple) else (outputs,)
 
 
-def _operations_of_functions(graph: Any, known: set[str]) -> list[Any]:
+def _operations_of_functions(graph: tf.Graph, known: set[str]) -> list[Any]:
     """Operations of the functions that were added to a graph."""
     added = [f for name, f in graph._functions.items() if name not in known]
     return [op for function in added for op in compilation.body_of(function)]
@@ -112,7 +114,7 @@ def _check_placement(added: Sequence[Any]) -> None:
     )
 
 
-def _check_no_estimator_spec(outputs: Any) -> None:
+def _check_no_estimator_spec(outputs: Returned) -> None:
     # By name: the classes belong to modules that are loaded only where they are used.
     kinds = (kind for value in _nested(outputs) for kind in type(value).__mro__)
     names = {kind.__name__ for kind in kinds}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow as tf
 from tensorflow.python.data.ops import iterator_ops
@@ -18,6 +18,7 @@ from tensorflow.python.framework import type_spec
 
 from popple.engine.tensorflow import in_turn, num_replicas
 from tensorflow_ipu._translate import note_if_set
+from tensorflow_ipu._types import Tensors
 
 from . import _device, _errors, loops
 from ._device import feeds
@@ -45,7 +46,7 @@ class IPUInfeedQueue:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: tf.data.Dataset,
         device_ordinal: int | None = None,
         prefetch_depth: int | None = None,
         optimise_latency: bool = False,
@@ -71,10 +72,10 @@ class IPUInfeedQueue:
         self._dataset = self._prepared(dataset)
         self._handle = self._new_handle()
 
-    def _prepared(self, dataset: Any) -> Any:
+    def _prepared(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         return feeds.synthetic_or_real(dataset).prefetch(self._prefetch_depth)
 
-    def _restart(self, dataset: Any) -> None:
+    def _restart(self, dataset: tf.data.Dataset) -> None:
         """Read another data set of the same structure; programs need not know."""
         self._dataset = self._prepared(dataset)
         _ = self.initializer
@@ -91,7 +92,7 @@ class IPUInfeedQueue:
         return len(args) + len(kwargs)
 
     @property
-    def initializer(self) -> Any:
+    def initializer(self) -> tf.Operation | None:
         """Starts the data set from its first element; in graphs, an operation."""
         if self._from_spec:
             raise RuntimeError(
@@ -111,7 +112,7 @@ class IPUInfeedQueue:
             )
 
     @property
-    def deleter(self) -> Any:
+    def deleter(self) -> tf.Operation | None:
         """Frees the data set's iterator; in graphs, an operation."""
         if self._from_spec:
             raise RuntimeError("IPUInfeedQueue created from spec cannot be deleted.")
@@ -127,14 +128,14 @@ class IPUInfeedQueue:
                 dataset=self._dataset.take(0)._variant_tensor, iterator=self._handle
             )
 
-    def get_next(self) -> Any:
+    def get_next(self) -> NoReturn:
         """Refused: loops read the infeed themselves."""
         raise ValueError(
             "`get_next()` is obsolete: pass the queue to the loop, which reads it and"
             " gives its elements to the body."
         )
 
-    def _dequeue(self) -> Any:
+    def _dequeue(self) -> Tensors:
         """The next element, as the structure of the data set."""
         self._dequeued = True
         with tf.control_dependencies(self._replicas_mixed()):
@@ -173,7 +174,7 @@ class IPUInfeedQueue:
         with tf.device(_CPU):
             return tf.raw_ops.IteratorGetNext(iterator=handle, **self._flat_structure)
 
-    def _new_handle(self) -> Any:
+    def _new_handle(self) -> tf.Tensor:
         """The iterator of this name, made where there is none yet."""
         with tf.init_scope(), tf.device(_CPU):
             return tf.raw_ops.IteratorV2(
@@ -248,10 +249,10 @@ class _IPUInfeedQueueSpec(type_spec.TypeSpec):
         self._optimise_latency = feed_optimise_latency
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[IPUInfeedQueue]:
         return IPUInfeedQueue
 
-    def _serialize(self) -> Any:
+    def _serialize(self) -> tuple[object, ...]:
         return (
             self._id,
             self._structure,
@@ -262,13 +263,13 @@ class _IPUInfeedQueueSpec(type_spec.TypeSpec):
         )
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> tuple[()]:
         return ()
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> tuple[()]:
         return ()
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> IPUInfeedQueue:
         return IPUInfeedQueue._from_type_spec(self)
 
 
@@ -277,7 +278,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
 
     def __init__(
         self,
-        dataset: Any = None,
+        dataset: tf.data.Dataset | None = None,
         infeed_spec: Any = None,
         element_spec: Any = None,
         **queue_options: Any,
@@ -305,18 +306,18 @@ class IPUIterator(iterator_ops.OwnedIterator):
     def __iter__(self) -> IPUIterator:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Tensors:
         return self._next_internal()
 
-    def next(self) -> Any:
+    def next(self) -> Tensors:
         """The next element."""
         return self._next_internal()
 
-    def get_next(self) -> Any:
+    def get_next(self) -> Tensors:
         """The next element."""
         return self._next_internal()
 
-    def get_next_as_optional(self) -> Any:
+    def get_next_as_optional(self) -> NoReturn:
         """Refused: the device has no optional values."""
         raise NotImplementedError(
             "IPU Dataset iterator does not support get_next_as_optional(): loop over"
@@ -324,20 +325,20 @@ class IPUIterator(iterator_ops.OwnedIterator):
         )
 
     @property
-    def element_spec(self) -> Any:
+    def element_spec(self) -> type_spec.TypeSpec:
         """The structure of an element."""
         return self._element_spec
 
     @property
-    def infeed_spec(self) -> Any:
+    def infeed_spec(self) -> _IPUInfeedQueueSpec:
         """Which infeed this iterator reads."""
         return self._infeed_spec
 
     @property
-    def _type_spec(self) -> Any:
+    def _type_spec(self) -> _IPUIteratorSpec:
         return _IPUIteratorSpec(self.infeed_spec, self.element_spec)
 
-    def _next_internal(self) -> Any:
+    def _next_internal(self) -> Tensors:
         if tf.executing_eagerly():
             raise RuntimeError(
                 "Accessing dataset elements is not possible in eager mode inside an"
@@ -346,7 +347,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
             )
         return self._infeed_queue._dequeue()
 
-    def _gather_saveables_for_checkpoint(self) -> Any:
+    def _gather_saveables_for_checkpoint(self) -> NoReturn:
         raise NotImplementedError(
             "IPU Dataset iterator is not currently saveable: keep it out of the"
             " checkpoint."
@@ -357,7 +358,7 @@ class IPUOwnedIterator(IPUIterator):
     """An :class:`IPUIterator` whose infeed goes when it goes."""
 
     @property
-    def _type_spec(self) -> Any:
+    def _type_spec(self) -> _IPUIteratorSpec:
         return _IPUOwnedIteratorSpec(self.infeed_spec, self.element_spec)
 
     def __del__(self) -> None:
@@ -380,26 +381,26 @@ class _IPUIteratorSpec(type_spec.TypeSpec):
         self._element_spec = element_spec
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[IPUIterator]:
         return IPUIterator
 
-    def _serialize(self) -> Any:
+    def _serialize(self) -> tuple[object, ...]:
         return (self._infeed_spec, self._element_spec)
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> tuple[()]:
         return ()
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> tuple[()]:
         return ()
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> IPUIterator:
         return self.value_type(
             infeed_spec=self._infeed_spec, element_spec=self._element_spec
         )
 
     @classmethod
-    def from_value(cls, value: Any) -> Any:
+    def from_value(cls, value: Any) -> _IPUIteratorSpec:
         """The spec of an iterator."""
         return cls(value.infeed_spec, value.element_spec)
 
@@ -410,7 +411,7 @@ class _IPUOwnedIteratorSpec(_IPUIteratorSpec):
     __slots__ = ()
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[IPUIterator]:
         return IPUOwnedIterator
 
 

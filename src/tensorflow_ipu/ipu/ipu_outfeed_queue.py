@@ -17,6 +17,7 @@ from tensorflow.python.framework import func_graph, ops
 
 from popple.engine.tensorflow import num_replicas, per_replica
 from tensorflow_ipu._translate import note_if_set
+from tensorflow_ipu._types import Tensors
 
 from . import _device, _errors
 from ._device import feeds
@@ -45,7 +46,7 @@ class _Buffers:
                 tf.queue.FIFOQueue(_CAPACITY, types, shapes) for _ in range(count)
             ]
 
-    def enqueue(self, tensors: list[Any], keep_all: bool) -> Any:
+    def enqueue(self, tensors: list[Any], keep_all: bool) -> tf.Operation:
         """Put the tensors of this replica in."""
         mine = self.queues[0].queue_ref
         if len(self.queues) > 1:
@@ -54,7 +55,7 @@ class _Buffers:
         with tf.control_dependencies(dropped):
             return tf.raw_ops.QueueEnqueueV2(handle=mine, components=tensors)
 
-    def _emptied(self, handle: Any) -> Any:
+    def _emptied(self, handle: tf.Tensor) -> tf.Operation:
         size = tf.raw_ops.QueueSizeV2(handle=handle)
         return tf.group(
             *tf.raw_ops.QueueDequeueManyV2(
@@ -62,7 +63,7 @@ class _Buffers:
             )
         )
 
-    def size(self) -> Any:
+    def size(self) -> tf.Tensor:
         """How many elements every replica has put in."""
         sizes = [queue.size() for queue in self.queues]
         return sizes[0] if len(sizes) == 1 else tf.reduce_min(tf.stack(sizes))
@@ -114,7 +115,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         self._buffers: dict[Any, _Buffers] = {}
         self._dequeues: dict[Any, list[list[Any]]] = {}
 
-    def enqueue(self, tensors: Any) -> Any:
+    def enqueue(self, tensors: Tensors) -> tf.Operation:
         """Hand a tensor, or a structure of tensors, to the host; the operation."""
         recorder = tracing.recorder()
         if recorder is not None:
@@ -132,7 +133,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         self._operations.append(operation)
         return operation
 
-    def _enqueue_flat(self, flat: list[Any]) -> Any:
+    def _enqueue_flat(self, flat: list[Any]) -> tf.Operation:
         shapes = [tensor.shape for tensor in flat]
         try:
             feeds.check_sizes("outfeed", shapes)
@@ -154,7 +155,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
                 self._tie_dequeues(key, known)
             return known
 
-    def _tie_dequeues(self, graph: Any, buffers: _Buffers) -> None:
+    def _tie_dequeues(self, graph: tf.Graph, buffers: _Buffers) -> None:
         """Let what was dequeued in a graph come from new queues.
 
         The program was built again, for another number of replicas.
@@ -177,7 +178,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             if not compilation.is_discarded(op)
         )
 
-    def dequeue(self, wait_for_completion: bool = False) -> Any:
+    def dequeue(self, wait_for_completion: bool = False) -> Tensors:
         """What was enqueued since the last call.
 
         All of it along a new first dimension, or only the last; with several replicas
@@ -199,7 +200,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
                 flat = self._held(key, flat)
         return tf.nest.pack_sequence_as(self._structure, flat)
 
-    def _held(self, graph: Any, flat: list[Any]) -> list[Any]:
+    def _held(self, graph: tf.Graph, flat: list[Any]) -> list[Any]:
         """The same for the user to hold, able to come from other queues later."""
         held = [tf.identity(_of_any_shape(tensor)) for tensor in flat]
         self._dequeues.setdefault(graph, []).append(held)
@@ -229,7 +230,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         return [tensor[-1] for tensor in buffers.take(size + checked)]
 
     @property
-    def deleter(self) -> Any:
+    def deleter(self) -> tf.Operation:
         """Drops what is left in the queue; in graphs, an operation."""
         key = None if tf.executing_eagerly() else ops.get_default_graph()
         if key not in self._buffers:
@@ -261,7 +262,7 @@ class IPUOutfeedQueueIterator(Iterator[Any]):
     def __iter__(self) -> IPUOutfeedQueueIterator:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Tensors:
         if not self._waiting:
             self._fetch()
         if not self._waiting:
@@ -292,17 +293,17 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
         super().__init__(outfeed_mode, device_ordinal)
 
 
-def _of_any_shape(tensor: Any) -> Any:
+def _of_any_shape(tensor: tf.Tensor) -> tf.Tensor:
     """The tensor, able to become one of another shape: replicas add a dimension."""
     unknown = tf.TensorShape(None)
     return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=unknown)
 
 
-def _as_tensors(values: Any) -> list[Any]:
+def _as_tensors(values: Tensors) -> list[Any]:
     return [tf.convert_to_tensor(value) for value in tf.nest.flatten(values)]
 
 
-def _as_list(values: Any) -> list[Any]:
+def _as_list(values: Tensors) -> list[Any]:
     return list(values) if isinstance(values, list | tuple) else [values]
 
 

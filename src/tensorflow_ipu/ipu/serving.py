@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorflow_ipu._types import Function
+
 from ._executables import saved_models
 from .ops import pipelining_ops
 from .ops._pipeline import settings
@@ -24,13 +26,13 @@ def export_single_step(
     iterations: int,
     predict_step_signature: Any = None,
     input_dataset: Any = None,
-    output_names: Any = None,
+    output_names: str | Sequence[str] | None = None,
     preprocessing_step: Callable[..., Any] | None = None,
     preprocessing_step_signature: Any = None,
     postprocessing_step: Callable[..., Any] | None = None,
     postprocessing_step_signature: Any = None,
     purge_export_dir: bool = False,
-) -> Any:
+) -> Function:
     """Write a model of one function as a SavedModel; the function that it holds.
 
     Shapes come from the signatures, from a data set, or from `tf.function`. Steps
@@ -58,13 +60,13 @@ def export_pipeline(
     name: str | None = None,
     predict_step_signature: Any = None,
     input_dataset: Any = None,
-    output_names: Any = None,
+    output_names: str | Sequence[str] | None = None,
     preprocessing_step: Callable[..., Any] | None = None,
     preprocessing_step_signature: Any = None,
     postprocessing_step: Callable[..., Any] | None = None,
     postprocessing_step_signature: Any = None,
     purge_export_dir: bool = False,
-) -> Any:
+) -> Function:
     """Write a model in stages as a SavedModel; the function that it holds.
 
     The first stage gets `inputs`, the same each time, and then what is served.
@@ -108,13 +110,13 @@ def export_keras(
     model: Any,
     export_dir: str,
     batch_size: int | None = None,
-    output_names: Any = None,
+    output_names: str | Sequence[str] | None = None,
     preprocessing_step: Callable[..., Any] | None = None,
     preprocessing_step_signature: Any = None,
     postprocessing_step: Callable[..., Any] | None = None,
     postprocessing_step_signature: Any = None,
     purge_export_dir: bool = False,
-) -> Any:
+) -> Function:
     """Write the predictions of a Keras model as a SavedModel; see its method."""
     if not hasattr(model, "export_for_ipu_serving"):
         raise ValueError(

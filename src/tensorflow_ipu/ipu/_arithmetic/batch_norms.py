@@ -55,7 +55,7 @@ def _completed(
     signature = inspect.signature(stock)
 
     @functools.wraps(stock)
-    def make(*args: Any, **kwargs: Any) -> Any:
+    def make(*args: Any, **kwargs: Any) -> tuple[tf.Tensor, ...]:
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
         settings = _in_float(given.arguments)
@@ -93,23 +93,23 @@ def _group_size() -> int:
 class _Channels:
     """The channels of a tensor: their axis, and means over everything else."""
 
-    def __init__(self, x: Any, data_format: Any, group_size: int) -> None:
+    def __init__(self, x: tf.Tensor, data_format: Any, group_size: int) -> None:
         self.rank = x.shape.rank
         is_first = tf.compat.as_str(data_format).startswith("NC")
         self.axis = 1 if is_first else self.rank - 1
         self.axes = [axis for axis in range(self.rank) if axis != self.axis]
         self.group_size = group_size
 
-    def mean(self, x: Any) -> Any:
+    def mean(self, x: tf.Tensor) -> tf.Tensor:
         """The mean of each channel in all replicas of the group."""
         own = tf.reduce_mean(x, self.axes)
         return cross_replica_ops.cross_replica_mean(own, self.group_size)
 
-    def spread(self, values: Any) -> Any:
+    def spread(self, values: Any) -> tf.Tensor:
         """One number per channel, to be broadcast."""
         return per_channel(values, self.rank, self.axis)
 
-    def num_elements(self, x: Any) -> Any:
+    def num_elements(self, x: tf.Tensor) -> tf.Tensor:
         """Elements of one channel in all replicas of the group."""
         sizes = tf.gather(tf.shape(x), self.axes)
         return tf.cast(tf.reduce_prod(sizes) * self.group_size, tf.float32)

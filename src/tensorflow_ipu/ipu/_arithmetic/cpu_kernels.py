@@ -34,7 +34,7 @@ def _completed(stock: Callable[..., Any]) -> Callable[..., Any]:
     first = next(iter(signature.parameters))
 
     @functools.wraps(stock)
-    def make(*args: Any, **kwargs: Any) -> Any:
+    def make(*args: Any, **kwargs: Any) -> tf.Tensor:
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
         settings = dict(given.arguments)
@@ -48,7 +48,7 @@ def _completed(stock: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def _lacks_layout(name: str, x: Any, data_format: Any) -> bool:
+def _lacks_layout(name: str, x: tf.Tensor, data_format: Any) -> bool:
     if not str(data_format).startswith("NC"):
         return False
     return x.dtype == tf.float16 or name in _ALWAYS or tf.executing_eagerly()
@@ -56,7 +56,7 @@ def _lacks_layout(name: str, x: Any, data_format: Any) -> bool:
 
 def _with_channels_last(
     stock: Callable[..., Any], first: str, settings: dict[str, Any]
-) -> Any:
+) -> tf.Tensor:
     """Make an operation between two transpositions."""
     x, name = settings[first], settings["name"]
     rank = len(settings["data_format"])

@@ -82,7 +82,7 @@ def _stepwise(
     names = tuple(inspect.signature(stock).parameters)
 
     @functools.wraps(stock)
-    def update(*args: Any, **kwargs: Any) -> Any:
+    def update(*args: Any, **kwargs: Any) -> tf.Operation:
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         gradient = given.get("grad", given.get("delta"))
         is_half = getattr(gradient, "dtype", None) == tf.float16
@@ -98,7 +98,7 @@ def _update(
     given: Values,
     variables: Sequence[str],
     compute: Callable[[Values], list[Any]],
-) -> Any:
+) -> tf.Operation:
     with float16.free_of_cost():
         held = {
             name: tf.raw_ops.ReadVariableOp(resource=given[name], dtype=tf.float16)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import math
 from types import ModuleType
-from typing import Any
 
 import tensorflow as tf
 
 from popple.engine.tensorflow import NOTHING, SAME, region
+from tensorflow_ipu._types import TensorLike
 
 from .._programs import compilation
 
@@ -25,7 +25,9 @@ def complete(module: ModuleType) -> None:
     stock = getattr(module, _NAME)
 
     @functools.wraps(stock)
-    def cross_entropy(features: Any, labels: Any, name: Any = None) -> Any:
+    def cross_entropy(
+        features: TensorLike, labels: TensorLike, name: str | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         if compilation.compiling():
             features, labels = _known(features, labels)
         return stock(features, labels, name)
@@ -33,7 +35,7 @@ def complete(module: ModuleType) -> None:
     setattr(module, _NAME, cross_entropy)
 
 
-def _known(features: Any, labels: Any) -> tuple[Any, Any]:
+def _known(features: TensorLike, labels: TensorLike) -> tuple[tf.Tensor, tf.Tensor]:
     """Rows of logits and labels that the kernel takes; wrong labels spoil their row."""
     features, labels = tf.convert_to_tensor(features), tf.convert_to_tensor(labels)
     with region(NOTHING):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+
+from tensorflow_ipu._types import Message
 
 from .._device.poplar_flags import running_on_ipu_model
 from .enums import DeviceConnectionType, StochasticRoundingBehaviour
@@ -105,7 +106,7 @@ class _FloatingPointBehaviour(_Category):
         """
         self.set_all = False
 
-    def _to_protobuf(self, pb: Any) -> None:
+    def _to_protobuf(self, pb: Message) -> None:
         target = pb.floating_point_behaviour
         for name in ("inv", "div0", "oflo", "nanoo"):
             setattr(target, name, self.set_all or getattr(self, name))

@@ -9,14 +9,14 @@ from __future__ import annotations
 import enum
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _UNIONS = (typing.Union, types.UnionType)
 _GENERIC_NAMES = {list: "typing.List", tuple: "typing.Tuple", dict: "typing.Dict"}
 
 
-def render(hint: Any) -> str:
+def render(hint: object) -> str:
     """The hint as users see it: `typing.Union[int, typing.List[int]]`."""
     if hint is Ellipsis:
         return "..."
@@ -28,7 +28,7 @@ def render(hint: Any) -> str:
     return f"{name}[{inner}]" if inner else name
 
 
-def fits(value: Any, hint: Any) -> bool:
+def fits(value: object, hint: object) -> bool:
     """Whether `value`, and what it contains, is of the hinted type."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in _UNIONS:
@@ -40,7 +40,7 @@ def fits(value: Any, hint: Any) -> bool:
     return _contents_fit(value, arguments)
 
 
-def _contents_fit(value: Any, arguments: Sequence[Any]) -> bool:
+def _contents_fit(value: Iterable[object], arguments: Sequence[Any]) -> bool:
     if isinstance(value, dict):
         keys, values = arguments
         return all(fits(k, keys) and fits(v, values) for k, v in value.items())
@@ -49,13 +49,13 @@ def _contents_fit(value: Any, arguments: Sequence[Any]) -> bool:
     return all(fits(element, arguments[0]) for element in value)
 
 
-def single_type(hint: Any) -> type | None:
+def single_type(hint: object) -> type | None:
     """The class that values have; None if there is a choice of them."""
     origin = typing.get_origin(hint)
     return None if origin in _UNIONS else origin or hint
 
 
-def check_readable(hint: Any) -> None:
+def check_readable(hint: object) -> None:
     """Refuse a hint whose values cannot be told apart once they are saved as text."""
     if typing.get_origin(hint) not in _UNIONS:
         return

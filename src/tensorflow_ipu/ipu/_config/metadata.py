@@ -61,11 +61,11 @@ class AttributeMetadata:
         return self._actual_type
 
     @property
-    def default(self) -> Any:
+    def default(self) -> object:
         """The value of a new configuration."""
         return self._default
 
-    def check_type(self, value: Any) -> None:
+    def check_type(self, value: object) -> None:
         """Raise TypeError if the option cannot have that value."""
         if not self._check_type_fn(value):
             raise TypeError(

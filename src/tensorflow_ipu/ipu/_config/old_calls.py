@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from tensorflow.python.platform import tf_logging as logging
 from tensorflow.python.util import deprecation
 
+from tensorflow_ipu._types import IpuOptions
+
 from ..config import (
     DeviceConnectionType,
     ExecutionProfileType,
@@ -51,7 +53,7 @@ def _replaced_by(attribute: str) -> Callable[[_F], _F]:
     return decorate
 
 
-def _set(opts: Any, **fields: Any) -> Any:
+def _set(opts: IpuOptions, **fields: Any) -> IpuOptions:
     """Set fields of the message; `a__b` stands for `a.b`."""
     for name, value in fields.items():
         write_field(opts, name.replace("__", "."), value)
@@ -95,7 +97,7 @@ def create_ipu_config(
     selection_order: SelectionOrder = SelectionOrder.AUTO,
     enable_experimental_remote_buffer_embedding: bool = False,
     **gone: Any,
-) -> Any:
+) -> IpuOptions:
     """An `IpuOptions` message with these options."""
     _refuse_unknown(gone)
     if profiling and enable_ipu_events:
@@ -153,7 +155,9 @@ def _scheduler(chosen: SchedulingAlgorithm | str) -> SchedulingAlgorithm:
 
 
 @_replaced_by("auto_select_ipus")
-def auto_select_ipus(opts: Any, num_ipus: int | Sequence[int], **gone: Any) -> Any:
+def auto_select_ipus(
+    opts: IpuOptions, num_ipus: int | Sequence[int], **gone: Any
+) -> IpuOptions:
     """One device with `num_ipus` IPUs, or one for each number in a list."""
     _refuse_unknown(gone)
     _check_unselected(opts)
@@ -165,7 +169,7 @@ def auto_select_ipus(opts: Any, num_ipus: int | Sequence[int], **gone: Any) -> A
 
 
 @_replaced_by("select_ipus")
-def select_ipus(opts: Any, indices: Sequence[int], **gone: Any) -> Any:
+def select_ipus(opts: IpuOptions, indices: Sequence[int], **gone: Any) -> IpuOptions:
     """One device for each id in a list."""
     _refuse_unknown(gone)
     _check_unselected(opts)
@@ -178,18 +182,18 @@ def select_ipus(opts: Any, indices: Sequence[int], **gone: Any) -> Any:
     return opts
 
 
-def _check_unselected(opts: Any) -> None:
+def _check_unselected(opts: IpuOptions) -> None:
     if opts.device_config:
         raise Exception("IPU devices have already been configured.")
 
 
 @_replaced_by("device_connection")
 def set_ipu_connection_type(
-    opts: Any,
+    opts: IpuOptions,
     connection_type: DeviceConnectionType = DeviceConnectionType.ALWAYS,
     ipu_version: str | int = "",
     enable_remote_buffers: bool = False,
-) -> Any:
+) -> IpuOptions:
     """When to attach, and to what kind of IPU."""
     offline = (DeviceConnectionType.NEVER, DeviceConnectionType.PRE_COMPILE)
     if ipu_version == "" and connection_type in offline:
@@ -205,11 +209,11 @@ def set_ipu_connection_type(
 
 @_replaced_by("ipu_model")
 def set_ipu_model_options(
-    opts: Any,
+    opts: IpuOptions,
     compile_ipu_code: bool = True,
     tiles_per_ipu: int | None = None,
     ipu_model_version: str = "ipu2",
-) -> Any:
+) -> IpuOptions:
     """The simulated IPU."""
     return _set(
         opts,
@@ -221,7 +225,7 @@ def set_ipu_model_options(
 
 @_replaced_by("optimizations")
 def set_optimization_options(
-    opts: Any,
+    opts: IpuOptions,
     combine_embedding_lookups: bool = False,
     combine_matmuls: bool = False,
     max_cross_replica_sum_buffer_size: int = 0,
@@ -236,7 +240,7 @@ def set_optimization_options(
     triangular_solve_expander_block_size: int = 0,
     cholesky_block_size: int = 0,
     enable_fast_math: bool = False,
-) -> Any:
+) -> IpuOptions:
     """Trades of memory against speed."""
     return _set(
         opts,
@@ -268,10 +272,10 @@ def _merging(
 
 @_replaced_by("norms")
 def set_norm_options(
-    opts: Any,
+    opts: IpuOptions,
     use_stable_statistics: bool = False,
     experimental_distributed_batch_norm_replica_group_size: int = 1,
-) -> Any:
+) -> IpuOptions:
     """Batch, layer, group and instance norms."""
     size = experimental_distributed_batch_norm_replica_group_size
     if size < 1:
@@ -288,13 +292,13 @@ def set_norm_options(
 
 @_replaced_by("floating_point_behaviour")
 def set_floating_point_behaviour_options(
-    opts: Any,
+    opts: IpuOptions,
     inv: bool = True,
     div0: bool = True,
     oflo: bool = True,
     esr: bool = True,
     nanoo: bool = True,
-) -> Any:
+) -> IpuOptions:
     """What happens when arithmetic goes wrong, and how results are rounded."""
     return _set(
         opts,
@@ -308,11 +312,11 @@ def set_floating_point_behaviour_options(
 
 @_replaced_by("io_tiles")
 def set_io_tile_options(
-    opts: Any,
+    opts: IpuOptions,
     num_io_tiles: int,
     place_ops_on_io_tiles: bool | None = None,
     io_tile_available_memory_proportion: float = 0.9,
-) -> Any:
+) -> IpuOptions:
     """Tiles that do nothing but input and output."""
     if place_ops_on_io_tiles and num_io_tiles == 0:
         raise ValueError("Cannot place ops on I/O tiles when num_io_tiles == 0")
@@ -327,23 +331,23 @@ def set_io_tile_options(
 
 @_replaced_by("allow_recompute")
 def set_recomputation_options(
-    opts: Any, allow_recompute: bool = True, **gone: Any
-) -> Any:
+    opts: IpuOptions, allow_recompute: bool = True, **gone: Any
+) -> IpuOptions:
     """Whether values are computed again to save memory."""
     _refuse_unknown(gone)
     return _set(opts, speed_size_config__allow_recompute=allow_recompute)
 
 
 @_replaced_by("serialization_output_folder")
-def set_serialization_options(opts: Any, output_folder: str = "") -> Any:
+def set_serialization_options(opts: IpuOptions, output_folder: str = "") -> IpuOptions:
     """Where compiled programs are written; nowhere if it is empty."""
     return _set(opts, serialization_folder=output_folder)
 
 
 @_replaced_by("compilation_poplar_options")
 def set_compilation_options(
-    opts: Any, compilation_options: Mapping[str, str] | None = None
-) -> Any:
+    opts: IpuOptions, compilation_options: Mapping[str, str] | None = None
+) -> IpuOptions:
     """Options of Poplar's engine."""
     _add(opts.compilation_options, compilation_options, "compilation_options")
     return opts
@@ -351,8 +355,8 @@ def set_compilation_options(
 
 @_replaced_by("convolutions.poplar_options")
 def set_convolution_options(
-    opts: Any, convolution_options: Mapping[str, str] | None = None
-) -> Any:
+    opts: IpuOptions, convolution_options: Mapping[str, str] | None = None
+) -> IpuOptions:
     """Options of Poplar for convolutions."""
     _add(opts.convolution_options, convolution_options, "convolution_options")
     return opts
@@ -360,10 +364,10 @@ def set_convolution_options(
 
 @_replaced_by("matmuls.poplar_options")
 def set_matmul_options(
-    opts: Any,
+    opts: IpuOptions,
     matmul_options: Mapping[str, str] | None = None,
     clear_pass_type: bool = False,
-) -> Any:
+) -> IpuOptions:
     """Options of Poplar for matrix multiplications."""
     _add(opts.matmul_options, matmul_options, "matmul_options")
     return _set(opts, clear_matmul_pass_type=clear_pass_type)
@@ -371,8 +375,8 @@ def set_matmul_options(
 
 @_replaced_by("pooling.poplar_options")
 def set_pooling_options(
-    opts: Any, pooling_options: Mapping[str, str] | None = None
-) -> Any:
+    opts: IpuOptions, pooling_options: Mapping[str, str] | None = None
+) -> IpuOptions:
     """Options of Poplar for pooling."""
     _add(opts.pooling_options, pooling_options, "pooling_options")
     return opts
@@ -380,8 +384,8 @@ def set_pooling_options(
 
 @_replaced_by("gcl_poplar_options")
 def set_gcl_options(
-    opts: Any, gcl_options: Mapping[str, str] | None = None, **gone: Any
-) -> Any:
+    opts: IpuOptions, gcl_options: Mapping[str, str] | None = None, **gone: Any
+) -> IpuOptions:
     """Options of the library that replicas exchange data with."""
     _refuse_unknown(gone)
     if not isinstance(gcl_options, dict):
@@ -392,10 +396,10 @@ def set_gcl_options(
 
 @_replaced_by("compilation_poplar_options (autoReport.*)")
 def set_report_options(
-    opts: Any,
+    opts: IpuOptions,
     graph_options: Mapping[str, str] | None = None,
     execution_options: Mapping[str, str] | None = None,
-) -> Any:
+) -> IpuOptions:
     """Options of reports. Those of executions have no field any more."""
     _add(opts.profiling.graph_options, graph_options, "graph_options")
     if execution_options:
@@ -407,15 +411,17 @@ def set_report_options(
 
 
 @_replaced_by("nothing: transfers need no verification here")
-def set_transfer_options(opts: Any, use_verified_transfers: bool = False) -> Any:
+def set_transfer_options(
+    opts: IpuOptions, use_verified_transfers: bool = False
+) -> IpuOptions:
     """Verified transfers, which the IPU system no longer has."""
     return opts
 
 
 @_replaced_by("experimental.multi_replica_distribution")
 def set_experimental_multi_replica_distribution_options(
-    opts: Any, process_count: int, process_index: int
-) -> Any:
+    opts: IpuOptions, process_count: int, process_index: int
+) -> IpuOptions:
     """Replicas of one program in several processes."""
     if not 0 <= process_index < process_count:
         raise ValueError(

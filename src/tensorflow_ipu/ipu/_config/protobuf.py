@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
+from tensorflow_ipu._types import Message
+
 from .tree import _ConfigBase
 
 
@@ -21,7 +23,7 @@ class _Category(_ConfigBase):
     def _check(self) -> None:
         pass
 
-    def _to_protobuf(self, pb: Any) -> None:
+    def _to_protobuf(self, pb: Message) -> None:
         self._check()
         for name, field in self._fields.items():
             value = getattr(self, name)
@@ -30,7 +32,7 @@ class _Category(_ConfigBase):
         super()._to_protobuf(pb)
 
 
-def write_field(pb: Any, field: str, value: Any) -> None:
+def write_field(pb: Message, field: str, value: Any) -> None:
     """Set the field of that dotted name; a dictionary becomes a list of options."""
     *path, last = field.split(".")
     for part in path:
@@ -41,7 +43,7 @@ def write_field(pb: Any, field: str, value: Any) -> None:
         setattr(pb, last, value.value if isinstance(value, enum.Enum) else value)
 
 
-def read_field(pb: Any, field: str) -> Any:
+def read_field(pb: Message, field: str) -> Any:
     """The value of the field of that dotted name; options of Poplar as a list."""
     for part in field.split("."):
         pb = getattr(pb, part)

@@ -20,6 +20,8 @@ from typing import Any, NoReturn, TypeVar
 
 from tensorflow.python.platform import tf_logging as logging
 
+from tensorflow_ipu._types import Message
+
 from . import hints
 from .metadata import AttributeMetadata
 from .source import Declaration, declarations
@@ -152,7 +154,7 @@ class _ConfigBase:
             if k in categories:
                 yield from categories[k]._render_all()
 
-    def _to_protobuf(self, pb: Any) -> None:
+    def _to_protobuf(self, pb: Message) -> None:
         """Write the categories into `pb`; subclasses add what is their own."""
         for category in self._categories().values():
             category._to_protobuf(pb)
@@ -241,7 +243,7 @@ def _declared(cls: type) -> dict[str, Declaration]:
 
 
 def _describe(
-    name: str, value: Any, declared: Declaration, deprecated_msg: str | None
+    name: str, value: object, declared: Declaration, deprecated_msg: str | None
 ) -> AttributeMetadata:
     text = declared.doc or "No description provided."
     if isinstance(value, _ConfigBase):
@@ -260,10 +262,10 @@ def _describe(
     )
 
 
-def _restore(value: Any, kind: type | None) -> Any:
+def _restore(value: object, kind: type | None) -> object:
     is_enum = kind is not None and issubclass(kind, enum.Enum)
     return kind(value) if kind is not None and is_enum else value
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     return str(value) if isinstance(value, enum.Enum) else repr(value)

@@ -17,6 +17,7 @@ from tensorflow_ipu._translate import (
     WITHOUT_EFFECT,
     note_without_effect,
 )
+from tensorflow_ipu._types import IpuOptions
 
 from .protobuf import _Category, read_field
 
@@ -35,7 +36,9 @@ _OPERATORS = ("convolution_options", "matmul_options", "slice_options")
 _REPORTS = "autoReport."
 
 
-def name_unused_options(options: Any, config: _Category, is_message: bool) -> None:
+def name_unused_options(
+    options: IpuOptions, config: _Category, is_message: bool
+) -> None:
     """Name what `options` sets without effect; `config` has all at their defaults.
 
     `is_message`: they were not made from an IPUConfig, so older calls made them.
@@ -65,6 +68,6 @@ def _without_effect(config: _Category) -> Iterator[tuple[str, str]]:
             yield name, name.removeprefix(_MESSAGE)
 
 
-def _options_of(options: Any, fields: Iterable[str]) -> list[str]:
+def _options_of(options: IpuOptions, fields: Iterable[str]) -> list[str]:
     """The names of options of Poplar in these fields."""
     return [flag.option for field in fields for flag in getattr(options, field)]

@@ -19,6 +19,7 @@ from tensorflow.python.framework import errors
 from popple.device import Device, Lease
 from popple.errors import DeviceBusyError, DeviceError
 from popple.target import System
+from tensorflow_ipu._types import IpuOptions, Message
 
 from . import poplar_flags, virtual_pod
 
@@ -75,7 +76,7 @@ class Devices:
         self._listeners: list[Callable[[], None]] = []
         self._followers: list[Callable[[], None]] = []
 
-    def configure(self, options: Any) -> None:
+    def configure(self, options: IpuOptions) -> None:
         """Bring a configuration into force; attach if it says so."""
         _check_creator(options)
         options = _with_flags(options)
@@ -106,7 +107,7 @@ class Devices:
                 "with reset_configuration=True.",
             )
 
-    def _open(self, options: Any) -> None:
+    def _open(self, options: IpuOptions) -> None:
         for ordinal in range(max(1, len(options.device_config))):
             self._check_exists(ordinal)
             if options.device_connection_type == _ALWAYS:
@@ -150,7 +151,7 @@ class Devices:
             return []
         return [self._options] * max(1, len(self._options.device_config))
 
-    def get_options(self, ordinal: int) -> Any:
+    def get_options(self, ordinal: int) -> IpuOptions:
         """The configuration of a device; a default one if it is not configured."""
         found = self.list_options()
         return found[ordinal] if ordinal < len(found) else config_pb2.IpuOptions()
@@ -170,7 +171,7 @@ class Devices:
             return _get_device(wanted.cfg_index).num_chips
         return wanted.auto_count
 
-    def _selection(self, ordinal: int) -> Any:
+    def _selection(self, ordinal: int) -> Message | None:
         """The entry of `device_config` for a device; None if there is none."""
         chosen = self.get_options(ordinal).device_config
         return chosen[ordinal] if ordinal < len(chosen) else None
@@ -263,7 +264,7 @@ class Devices:
         return virtual_pod.find_model(model.ipu_model_version, tiles)
 
 
-def _check_creator(options: Any) -> None:
+def _check_creator(options: IpuOptions) -> None:
     if options.creator_id != config_pb2.IpuOptionsCreator.Value("IPU_UTILS"):
         raise errors.InvalidArgumentError(
             None,
@@ -273,7 +274,7 @@ def _check_creator(options: Any) -> None:
         )
 
 
-def _with_flags(options: Any) -> Any:
+def _with_flags(options: IpuOptions) -> IpuOptions:
     """A copy of the options, with what TF_POPLAR_FLAGS overrides."""
     copied = config_pb2.IpuOptions()
     copied.CopyFrom(options)
@@ -292,7 +293,7 @@ def _get_device(id: int) -> Device:
 _DEVICES = Devices()
 
 
-def configure(options: Any) -> None:
+def configure(options: IpuOptions) -> None:
     """Bring an `IpuOptions` into force; attach unless it says otherwise."""
     _DEVICES.configure(options)
 
@@ -312,7 +313,7 @@ def list_options() -> list[Any]:
     return _DEVICES.list_options()
 
 
-def get_options(ordinal: int = 0) -> Any:
+def get_options(ordinal: int = 0) -> IpuOptions:
     """The `IpuOptions` of a device; empty ones if it is not configured."""
     return _DEVICES.get_options(ordinal)
 

@@ -82,7 +82,7 @@ def synthetic_or_real(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensors(element).repeat()
 
 
-def _synthetic(spec: Any, initializer: poplar_flags.Initializer) -> Any:
+def _synthetic(spec: tf.TensorSpec, initializer: poplar_flags.Initializer) -> tf.Tensor:
     if not initializer.distribution:
         return tf.cast(tf.fill(spec.shape, initializer.constant), spec.dtype)
     draw = (

@@ -9,6 +9,8 @@ from typing import Any
 from tensorflow.compiler.plugin.poplar.driver.trace_pb2 import IpuTraceEvent
 from tensorflow.python.util import deprecation
 
+from tensorflow_ipu._types import Message
+
 _Event = IpuTraceEvent
 _RULE = "-" * 70
 
@@ -31,11 +33,11 @@ _no_reports = deprecation.deprecated(
 )
 
 
-def _name(message: Any) -> str:
+def _name(message: Message) -> str:
     return message.module_name.decode()
 
 
-def _data(event: Any) -> str:
+def _data(event: Message) -> str:
     return event.data_transfer.data_transfer.decode()
 
 
@@ -54,7 +56,7 @@ def extract_all_strings_from_event_trace(events: Iterable[bytes]) -> str:
     return "".join(_render(event) for event in extract_all_events(events))
 
 
-def _render(event: Any) -> str:
+def _render(event: Message) -> str:
     moment = time.strftime("%F %T %z", time.localtime(event.timestamp))
     return f"{_RULE}\n{moment}\n{_TEXTS[event.type](event)}\n"
 

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import tensorflow as tf
 from tensorflow.python.training import training_util
 
+from tensorflow_ipu._types import Infeed, Returned
+
 from .. import config, ipu_compiler, ipu_infeed_queue, ipu_run_config, scopes, utils
 from . import estimator
 from . import model_fn as specs
@@ -28,11 +30,11 @@ class DeviceLoops(Protocol):
         """The model's own hooks, once it is built."""
         ...
 
-    def run(self) -> Any:
+    def run(self) -> Returned:
         """Build the loop that is compiled."""
         ...
 
-    def spec(self, outputs: Any) -> Any:
+    def spec(self, outputs: Returned) -> specs.EstimatorSpec:
         """The model as the session sees it; `outputs` are those of the loop."""
         ...
 
@@ -44,7 +46,7 @@ class IPUEstimatorBase(estimator.Estimator):
         self,
         model_fn: Callable[..., Any],
         model_dir: str | None,
-        config: Any,
+        config: ipu_run_config.RunConfig | None,
         params: dict[str, Any] | None,
         warm_start_from: Any,
         batch_sizes: Mapping[str, int | None],
@@ -73,7 +75,7 @@ class IPUEstimatorBase(estimator.Estimator):
         steps: int | None = None,
         max_steps: int | None = None,
         saving_listeners: Sequence[Any] | None = None,
-    ) -> Any:
+    ) -> estimator.Estimator:
         """Train for `steps` more steps, or up to `max_steps`; the estimator itself."""
         self._check_multiple(steps)
         return super().train(input_fn, hooks, steps, max_steps, saving_listeners)
@@ -107,7 +109,7 @@ class IPUEstimatorBase(estimator.Estimator):
         found = itertools.chain.from_iterable(map(estimator.slices, loops))
         return itertools.islice(found, num_predictions)
 
-    def _program(self, mode: str, infeed: Any) -> DeviceLoops:
+    def _program(self, mode: str, infeed: Infeed) -> DeviceLoops:
         """The program that runs the model in a mode."""
         raise NotImplementedError
 
@@ -127,7 +129,7 @@ class IPUEstimatorBase(estimator.Estimator):
         hooks = (estimator.StartHook(infeed.initializer), *program.hooks)
         return spec._replace(**{estimator.HOOKS_OF_MODE[mode]: hooks})
 
-    def _dataset(self, input_fn: Callable[..., Any], mode: str) -> Any:
+    def _dataset(self, input_fn: Callable[..., Any], mode: str) -> tf.data.Dataset:
         if mode in self._batch_sizes and "params" not in specs.argument_names(input_fn):
             raise ValueError(
                 f"input_fn must have params argument to receive params['{_BATCH_SIZE}']"
@@ -145,7 +147,7 @@ class IPUEstimatorBase(estimator.Estimator):
             arguments["params"][_BATCH_SIZE] = self._batch_sizes[mode]
         return arguments
 
-    def _create_global_step(self) -> Any:
+    def _create_global_step(self) -> tf.Variable:
         # A resource on the host, so that the device can read it and a wrong increment
         # is seen.
         with tf.device(HOST), tf.name_scope(""):
@@ -200,7 +202,7 @@ class _CountingHook(v1.train.SessionRunHook):
         with tf.device(HOST):
             self._increment = self._step.assign_add(self._iterations)
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: tf.compat.v1.Session, coord: Any) -> None:
         del coord
         if self._final_step is None:
             self._final_step = session.run(self._step) + self._num_steps
@@ -231,7 +233,7 @@ _NAMES = {
 }
 
 
-def _size_for_one(mode: str, batch_size: int, config: Any) -> int:
+def _size_for_one(mode: str, batch_size: int, config: ipu_run_config.RunConfig) -> int:
     """The batch of one replica in one process."""
     name = _NAMES[mode]
     if batch_size < 1:

@@ -9,6 +9,8 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.training import training_util
 
+from tensorflow_ipu._types import Infeed, Returned
+
 from .. import ipu_outfeed_queue, loops
 from .._programs import compilation
 from ..ops import cross_replica_ops
@@ -24,7 +26,7 @@ class Loops:
         call_model_fn: Callable[[Any, Any, str], Any],
         mode: str,
         run_config: Any,
-        infeed: Any,
+        infeed: Infeed,
     ) -> None:
         self._call_model_fn = call_model_fn
         self._mode = mode
@@ -36,7 +38,7 @@ class Loops:
         self._host_function: Callable[..., Any] | None = None
         self._metrics_function: Callable[..., Any] | None = None
 
-    def run(self) -> Any:
+    def run(self) -> Returned:
         """Build the loop: the mean loss and what the host is given, or an operation."""
         if self._mode == ModeKeys.PREDICT:
             return self._loop(self._predict)
@@ -64,23 +66,25 @@ class Loops:
             specs.checked_tensor_or_operation(train_op, "`host_call` return value")
         return specs.EstimatorSpec(self._mode, loss=loss, train_op=train_op)
 
-    def _loop(self, step: Callable[..., Any], *inputs: Any) -> Any:
+    def _loop(self, step: Callable[..., Any], *inputs: Any) -> Returned:
         iterations = self._run_config.iterations_per_loop
         return loops.repeat(iterations, step, list(inputs), self._infeed)
 
-    def _mean(self, total: Any) -> Any:
+    def _mean(self, total: tf.Tensor) -> tf.Tensor:
         """The mean over the steps of a loop and over the replicas."""
         if self._run_config.num_replicas > 1:
             total = cross_replica_ops.cross_replica_mean(total)
         return total / self._run_config.iterations_per_loop
 
-    def _train_repeatedly(self, total: Any, *args: Any, **kwargs: Any) -> Any:
+    def _train_repeatedly(
+        self, total: tf.Tensor, *args: Any, **kwargs: Any
+    ) -> tf.Tensor:
         loss, *_ = self._train(total, *args, **kwargs)
         if self._host_function is not None:
             raise ValueError("host_call is not allowed for iterations_per_loop > 1")
         return loss
 
-    def _train(self, total: Any, *args: Any, **kwargs: Any) -> list[Any]:
+    def _train(self, total: tf.Tensor, *args: Any, **kwargs: Any) -> list[Any]:
         """The loss so far, once the step is done, and what the host is given."""
         spec = self._built(args, kwargs)
         self.hooks = spec.training_hooks
@@ -94,7 +98,7 @@ class Loops:
             _check_replicas_exchange(operations)
         return [total, *for_host]
 
-    def _evaluate(self, total: Any, *args: Any, **kwargs: Any) -> list[Any]:
+    def _evaluate(self, total: tf.Tensor, *args: Any, **kwargs: Any) -> list[Any]:
         spec = self._built(args, kwargs)
         self.hooks = spec.evaluation_hooks
         on_host = getattr(spec, "eval_metrics", None)
@@ -113,7 +117,7 @@ class Loops:
         enqueue = self._outfeed.enqueue(shown)
         return [total + tf.cast(spec.loss, tf.float32), enqueue]
 
-    def _metrics(self, loss: Any) -> Any:
+    def _metrics(self, loss: tf.Tensor) -> Any:
         """Metrics of the host, or the last values of those of the device."""
         if self._metrics_function is None:
             found = self._outfeed.dequeue()
@@ -125,12 +129,14 @@ class Loops:
             args, kwargs = loops._body_arguments(self._outfeed.dequeue())
         return self._metrics_function(*args, **kwargs)
 
-    def _predict(self, *args: Any, **kwargs: Any) -> Any:
+    def _predict(self, *args: Any, **kwargs: Any) -> tf.Operation:
         spec = self._built(args, kwargs)
         self.hooks = spec.prediction_hooks
         return self._outfeed.enqueue(spec.predictions)
 
-    def _built(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _built(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> specs.EstimatorSpec:
         """The model for one element of the data set."""
         features = kwargs or args[0]
         has_labels = len(args) == 2 and self._mode != ModeKeys.PREDICT
@@ -166,13 +172,14 @@ def _check_replicas_exchange(operations: Sequence[Any]) -> None:
         )
 
 
-def _outermost(graph: Any) -> Any:
-    while isinstance(graph, func_graph.FuncGraph):
-        graph = graph.outer_graph
-    return graph
+def _outermost(graph: tf.Graph) -> tf.Graph:
+    outer: Any = graph
+    while isinstance(outer, func_graph.FuncGraph):
+        outer = outer.outer_graph
+    return outer
 
 
-def _handle(tensor: Any) -> Any:
+def _handle(tensor: tf.Tensor) -> tf.Tensor:
     """The variable's own handle, outside of loops and functions."""
     while True:
         outside = _outside(tensor)
@@ -181,7 +188,7 @@ def _handle(tensor: Any) -> Any:
         tensor = outside
 
 
-def _outside(tensor: Any) -> Any:
+def _outside(tensor: tf.Tensor) -> tf.Tensor | None:
     """What a tensor of a loop or function stands for outside of it, if it does."""
     if tensor.op.type in ("Enter", "Identity"):
         return tensor.op.inputs[0]

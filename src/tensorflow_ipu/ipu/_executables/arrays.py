@@ -83,7 +83,7 @@ class ElementWriter:
         self._print_stats = print_stats
         self._archive: zipfile.ZipFile | None = None
 
-    def write(self, index: Any, *components: Any) -> Any:
+    def write(self, index: int, *components: Any) -> np.int64:
         """Add an element; returns the number of elements so far."""
         if index == 0 or self._archive is None:
             self._close()
@@ -92,7 +92,7 @@ class ElementWriter:
             _add(self._archive, f"{self._feed_name}.{number}/{index}", component)
         return np.int64(index + 1)
 
-    def finish(self, count: Any) -> Any:
+    def finish(self, count: Any) -> np.int64:
         """Let the file appear, if all elements were there."""
         self._close()
         if count < self._num_elements:

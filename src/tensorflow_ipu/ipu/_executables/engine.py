@@ -141,14 +141,14 @@ class _Run:
         self._session.run(self._close)
 
 
-def _variable(value: Value) -> Any:
+def _variable(value: Value) -> tf.Tensor:
     dtype = tf.as_dtype(value.dtype)
     return tf.raw_ops.VarHandleOp(
         dtype=dtype, shape=value.shape, shared_name=value.placeholder
     )
 
 
-def _queue(feed: Any) -> Any:
+def _queue(feed: Any) -> tf.queue.FIFOQueue:
     return tf.queue.FIFOQueue(_CAPACITY, list(feed.types), list(feed.shapes))
 
 

@@ -27,6 +27,7 @@ import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.driver import poplar_executable_pb2
 
 from popple.errors import UsageError
+from tensorflow_ipu._types import Message
 
 _FORMAT = "popple executable"
 _VERSION = 1
@@ -192,13 +193,13 @@ _ELEMENT_TYPES = {
 _TYPES = {number: tf.as_dtype(name) for name, number in _ELEMENT_TYPES.items()}
 
 
-def _describe(message: Any, value: Value) -> None:
+def _describe(message: Message, value: Value) -> None:
     message.name = value.name
     message.handle = value.placeholder
     message.shape.element_type = _ELEMENT_TYPES[value.dtype]
     message.shape.dimensions.extend(value.shape)
 
 
-def described_type(message: Any) -> Any:
+def described_type(message: Message) -> tf.DType:
     """The TensorFlow type of an input or output in a signature."""
     return _TYPES[message.shape.element_type]

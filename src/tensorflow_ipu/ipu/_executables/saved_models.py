@@ -19,6 +19,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
+from tensorflow_ipu._types import Function
+
 _FUNCTION = polymorphic_function.Function
 Signature = Sequence[tf.TensorSpec]
 
@@ -50,7 +52,7 @@ class Export:
                 f" {type(self.output_names)}"
             )
 
-    def write(self, folder: str) -> Any:
+    def write(self, folder: str) -> Function:
         """Write the SavedModel; the function in it, loaded again."""
         holder: Any = tf.Module()
         signature = list(self.steps[0].signature)
@@ -63,7 +65,7 @@ class Export:
         loaded: Any = tf.saved_model.load(folder)  # kept alive by the function
         return tf.function(lambda *given: loaded.serve(*given), signature)
 
-    def _serve(self, *values: Any) -> Any:
+    def _serve(self, *values: Any) -> list[tf.Tensor] | dict[str, tf.Tensor]:
         found: Any = list(values)
         before = ""
         for step in self.steps:
@@ -72,7 +74,7 @@ class Export:
             found, before = step(*found), step.name
         return self._named(found)
 
-    def _named(self, values: list[Any]) -> Any:
+    def _named(self, values: list[Any]) -> list[tf.Tensor] | dict[str, tf.Tensor]:
         if not self.output_names:
             return values
         names = as_list(self.output_names)
@@ -134,7 +136,7 @@ def step_of(
     name: str,
     function: Callable[..., Any],
     signature: Any,
-    dataset: Any = None,
+    dataset: tf.data.Dataset | None = None,
     inputs: Sequence[Any] = (),
 ) -> Step:
     """A step whose signature is given, that of a data set, or the function's own.
@@ -177,7 +179,7 @@ def check_signature(name: str, signature: Any) -> None:
             raise TypeError(f"`{name}[{index}]` is not an instance of TensorSpec")
 
 
-def check_dataset(dataset: Any, signature: Any, name: str) -> None:
+def check_dataset(dataset: tf.data.Dataset, signature: Any, name: str) -> None:
     """Refuse what is no data set, or one beside a signature."""
     if dataset is None:
         return
@@ -192,7 +194,7 @@ def check_dataset(dataset: Any, signature: Any, name: str) -> None:
         )
 
 
-def _own_signature(name: str, function: Any) -> Any:
+def _own_signature(name: str, function: Function) -> Signature:
     if not isinstance(function, _FUNCTION):
         raise ValueError(
             f"`input_signature` deduction from given `{name}` is not possible. Please"
@@ -207,7 +209,7 @@ def _own_signature(name: str, function: Any) -> Any:
     return function.input_signature
 
 
-def _python(function: Any) -> Callable[..., Any]:
+def _python(function: Function) -> Callable[..., Any]:
     return getattr(function, "python_function", function)
 
 

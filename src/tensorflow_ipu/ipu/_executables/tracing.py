@@ -33,7 +33,9 @@ class Recorder:
         """What the function writes."""
         return [feed for feed, _ in self._outfeeds.values()]
 
-    def dequeue(self, name: str, types: Sequence[Any], shapes: Sequence[Any]) -> Any:
+    def dequeue(
+        self, name: str, types: Sequence[Any], shapes: Sequence[Any]
+    ) -> list[tf.Tensor]:
         """The next element of the infeed `name`."""
         _, handle = self._feed(self._infeeds, "infeed", name, types, shapes)
         found = tf.raw_ops.QueueDequeueV2(handle=handle, component_types=list(types))
@@ -41,7 +43,7 @@ class Recorder:
             tensor.set_shape(shape)
         return found
 
-    def enqueue(self, name: str, tensors: Sequence[Any]) -> Any:
+    def enqueue(self, name: str, tensors: Sequence[Any]) -> tf.Operation:
         """Put an element into the outfeed `name`."""
         types = [tensor.dtype for tensor in tensors]
         shapes = [tensor.shape for tensor in tensors]
@@ -139,7 +141,7 @@ def trace(
     return made, values
 
 
-def _close(graph: Any, found: Recorder) -> None:
+def _close(graph: tf.Graph, found: Recorder) -> None:
     """Add the operation that runs everything."""
     with graph.as_default(), tf.control_dependencies(None):
         tf.group(
@@ -150,7 +152,7 @@ def _close(graph: Any, found: Recorder) -> None:
         )
 
 
-def _is_constant(tensor: Any) -> bool:
+def _is_constant(tensor: tf.Tensor) -> bool:
     """Whether the value of a tensor is known when the function is traced."""
     return hasattr(tensor, "numpy") or tensor.op.type == "Const"
 
@@ -160,7 +162,7 @@ def _num_inputs(starts: Sequence[Value]) -> int:
 
 
 def _start(
-    placeholder: Any, name: str, argument: int = -1, variable: Any = None
+    placeholder: Any, name: str, argument: int = -1, variable: tf.Variable | None = None
 ) -> Value:
     described = placeholder if variable is None else variable
     return Value(
@@ -173,7 +175,7 @@ def _start(
     )
 
 
-def _known(variables: dict[int, Any], handle: Any) -> Any:
+def _known(variables: dict[int, Any], handle: tf.Tensor) -> tf.Variable:
     if id(handle) not in variables:
         raise NotImplementedError(
             f"The function refers to {handle}, which is neither a variable nor a feed"

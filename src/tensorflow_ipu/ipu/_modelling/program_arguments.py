@@ -42,7 +42,7 @@ class Arguments:
 
 
 def arguments_of(
-    graph: Any, program: Sequence[Any] | None, num_outputs: int
+    graph: tf.Graph, program: Sequence[Any] | None, num_outputs: int
 ) -> Arguments:
     """The arguments of a traced function, or of operations of an old-style graph."""
     if program is not None:
@@ -77,13 +77,13 @@ def _arguments_of_ops(program: Sequence[Any], num_outputs: int) -> Arguments:
     )
 
 
-def _is_streamed(x: Any, inside: Set[str]) -> bool:
+def _is_streamed(x: tf.Tensor, inside: Set[str]) -> bool:
     if x.dtype == tf.resource or x.op.type in _READS or x.op.type == "Const":
         return False
     return x.op.type == "Placeholder" or x.op.name not in inside
 
 
-def _is_written(handle: Any, inside: Set[str] | None = None) -> bool:
+def _is_written(handle: tf.Tensor, inside: Set[str] | None = None) -> bool:
     """Whether an operation, of those inside if they are given, may change it."""
     return any(
         consumer.type not in _READS

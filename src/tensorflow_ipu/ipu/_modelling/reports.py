@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from tensorflow.python.platform import tf_logging as logging
 
 from popple.errors import PoppleError, UsageError
+from tensorflow_ipu._types import IpuOptions
 
 __all__ = ["ProgramReport", "report_for"]
 
@@ -63,7 +63,7 @@ class ProgramReport:
         return (self.directory / "profile.pop").exists()
 
 
-def report_for(name: str, options: Any, write: _Write) -> ProgramReport | None:
+def report_for(name: str, options: IpuOptions, write: _Write) -> ProgramReport | None:
     """The report of the program `name`, or None if nobody wants one.
 
     `options` are the device's IpuOptions. POPLAR_ENGINE_OPTIONS of the environment

@@ -161,7 +161,7 @@ class _Programs:
         with self._lock:
             self._by_graph.setdefault(graph, {})[program.name] = program
 
-    def give(self, program: TracedProgram, owner: Any) -> None:
+    def give(self, program: TracedProgram, owner: object) -> None:
         """The program is the owner's newest."""
         with self._lock:
             programs = self._by_owner.setdefault(owner, {})
@@ -175,7 +175,7 @@ class _Programs:
         for program in (program for programs in known for program in programs.values()):
             program.forget()
 
-    def of(self, owner: Any) -> list[TracedProgram]:
+    def of(self, owner: object) -> list[TracedProgram]:
         """The programs made for an object, the newest last."""
         with self._lock:
             return list(self._by_owner.get(owner, {}).values())
@@ -189,7 +189,7 @@ _owners: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def owned_by(owner: Any) -> Iterator[None]:
+def owned_by(owner: object) -> Iterator[None]:
     """Programs recorded inside are those of this object, a strategy or a model."""
     token = _owners.set((*_owners.get(), owner))
     try:
@@ -236,12 +236,12 @@ def _record_new(
     return program
 
 
-def programs_of(owner: Any) -> list[TracedProgram]:
+def programs_of(owner: object) -> list[TracedProgram]:
     """The programs that were recorded for an object, the newest last."""
     return _PROGRAMS.of(owner)
 
 
-def modelled(owner: Any) -> Modelled:
+def modelled(owner: object) -> Modelled:
     """The model of the newest program that was recorded for an object."""
     if programs := programs_of(owner):
         return programs[-1].modelled()

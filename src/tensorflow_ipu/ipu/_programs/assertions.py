@@ -36,13 +36,15 @@ def run_function(function: Callable[[], Any], variables: Iterable[Any]) -> Any:
         raise _internal(error) from error
 
 
-def guard_graph(graph: Any) -> None:
+def guard_graph(graph: tf.Graph) -> None:
     """Let sessions put variables back when a program in `graph` fails an assertion."""
     if not hasattr(graph, _RESTORE):
         setattr(graph, _RESTORE, _Guard(graph))
 
 
-def run_session(run: Callable[..., Any], graph: Any, *args: Any, **kwargs: Any) -> Any:
+def run_session(
+    run: Callable[..., Any], graph: tf.Graph, *args: Any, **kwargs: Any
+) -> Any:
     """Run a session's `run` on a graph that may be guarded."""
     guard: _Guard | None = getattr(graph, _RESTORE, None)
     if guard is None:
@@ -61,7 +63,7 @@ def run_session(run: Callable[..., Any], graph: Any, *args: Any, **kwargs: Any) 
 class _Guard:
     """Reads the variables of a graph; what it needs for that is built once."""
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: tf.Graph) -> None:
         self._graph = weakref.proxy(graph)  # which holds this guard
         self._reads: dict[Any, tuple[Any, Any]] = {}
 

@@ -21,6 +21,7 @@ from tensorflow.python.eager.polymorphic_function import (
 
 from popple.engine.tensorflow import ReplicatedProgram
 from tensorflow_ipu._translate import Arithmetic
+from tensorflow_ipu._types import Function, Returned
 
 from .. import _device, _errors, _modelling
 from .._arithmetic import as_on_device
@@ -58,7 +59,7 @@ class _Traces:
             weakref.WeakKeyDictionary()
         )
 
-    def function(self, function: Any, count: int) -> Any:
+    def function(self, function: Function, count: int) -> polymorphic_function.Function:
         """`function` as one that was never traced under other conditions."""
         conditions = (count, as_on_device.configured())
         known = self._functions.setdefault(function, {})
@@ -89,8 +90,8 @@ _TRACES = _Traces()
 
 
 def run_function(
-    function: Any, args: Sequence[Any], kwargs: dict[str, Any], ordinal: int
-) -> Any:
+    function: Function, args: Sequence[Any], kwargs: dict[str, Any], ordinal: int
+) -> Returned:
     """Call a `tf.function` as an IPU program on the device `ordinal`."""
     _device.attach(ordinal)
     count = replicas_for(1, ordinal)
@@ -101,7 +102,7 @@ def run_function(
 
 
 def prepare(
-    function: Any, args: Sequence[Any], ordinal: int, num_shards: int
+    function: Function, args: Sequence[Any], ordinal: int, num_shards: int
 ) -> Callable[[Sequence[Any]], Any]:
     """Trace a `tf.function` for these arguments; what runs it on such tensors.
 
@@ -110,7 +111,7 @@ def prepare(
     """
     program, run = _prepared(function, args, ordinal, num_shards)
 
-    def in_plain_words(tensors: Sequence[Any]) -> Any:
+    def in_plain_words(tensors: Sequence[Any]) -> Returned:
         with _errors.in_plain_words(), runs.running(program):
             return run(tensors)
 
@@ -118,7 +119,7 @@ def prepare(
 
 
 def _prepared(
-    function: Any, args: Sequence[Any], ordinal: int, num_shards: int
+    function: Function, args: Sequence[Any], ordinal: int, num_shards: int
 ) -> tuple[_modelling.TracedProgram, Callable[[Sequence[Any]], Any]]:
     _device.attach(ordinal)
     count = replicas_for(num_shards, ordinal)
@@ -138,7 +139,7 @@ def _prepared(
             )
         )
 
-    def run(tensors: Sequence[Any]) -> Any:
+    def run(tensors: Sequence[Any]) -> Returned:
         return concrete._call_flat(list(tensors), concrete.captured_inputs)
 
     return traced, lambda tensors: _run_asserting(
@@ -154,12 +155,12 @@ def _run_asserting(
 
 
 def _run_replicated(
-    function: Any,
+    function: Function,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     ordinal: int,
     count: int,
-) -> Any:
+) -> Returned:
     """Trace for `count` replicas and run; anew if the trace shows another number."""
     traced = _TRACES.function(function, count)
     try:
@@ -183,7 +184,11 @@ def _run_replicated(
     return concrete.function_type.pack_output(outputs)
 
 
-def _traced(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+def _traced(
+    function: polymorphic_function.Function,
+    args: Sequence[object],
+    kwargs: dict[str, object],
+) -> tuple[Any, list[Any]]:
     """The traced function for these arguments, and the tensors in them."""
     function.get_concrete_function(*args, **kwargs)  # creates variables, if it does
     options = (
@@ -199,8 +204,8 @@ def _traced(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
 
 
 def _run_alone(
-    function: Any, args: Sequence[Any], kwargs: dict[str, Any], ordinal: int
-) -> Any:
+    function: Function, args: Sequence[Any], kwargs: dict[str, Any], ordinal: int
+) -> Returned:
     """Call a function that stock TensorFlow runs as it is."""
     if not isinstance(function, polymorphic_function.Function):
         return function(*args, **kwargs)

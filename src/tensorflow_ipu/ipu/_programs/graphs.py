@@ -22,6 +22,7 @@ from tensorflow.python.ops import variable_scope
 
 from popple.engine.tensorflow import ReplicatedProgram
 from tensorflow_ipu._translate import Arithmetic
+from tensorflow_ipu._types import Returned
 
 from .. import _device
 from .._arithmetic import as_on_device
@@ -30,7 +31,7 @@ from . import assertions, compilation
 _PROGRAMS = "_popple_programs"
 
 
-def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Returned:
     """Build `function(*inputs)` into the current graph as an IPU program."""
     tensors = tf.nest.map_structure(tf.convert_to_tensor, list(inputs))
     device = device_util.current()
@@ -67,7 +68,7 @@ class _MadeVariables:
         self._left: list[Any] = []
 
     @contextlib.contextmanager
-    def scope(self, scope: Any) -> Iterator[None]:
+    def scope(self, scope: object) -> Iterator[None]:
         """Build inside; `scope` is the variable scope the program was built in."""
         self._left = list(self._made)
         with (
@@ -78,14 +79,16 @@ class _MadeVariables:
         ):
             yield
 
-    def _get(self, getter: Callable[..., Any], name: str, *args: Any, **kw: Any) -> Any:
+    def _get(
+        self, getter: Callable[..., Any], name: str, *args: Any, **kw: Any
+    ) -> tf.Variable:
         for variable in self._left:
             # Slots of optimisers are asked for with a slash at the end.
             if variable.op.name == name.rstrip("/"):
                 return self._take(variable)
         return getter(name, *args, **kw)
 
-    def _create(self, create: Callable[..., Any], **kwargs: Any) -> Any:
+    def _create(self, create: Callable[..., Any], **kwargs: Any) -> tf.Variable:
         wanted = kwargs.get("dtype")
         if self._left and (wanted is None or self._left[0].dtype == wanted):
             return self._take(self._left[0])
@@ -93,7 +96,7 @@ class _MadeVariables:
         self._made.append(variable)
         return variable
 
-    def _take(self, variable: Any) -> Any:
+    def _take(self, variable: tf.Variable) -> tf.Variable:
         self._left = [other for other in self._left if other is not variable]
         return variable
 
@@ -116,7 +119,7 @@ class _Building:
                 return self.function(*self.inputs), 1
         return self._build_replicated(count)
 
-    def _traced(self, given: Sequence[Any]) -> Any:
+    def _traced(self, given: Sequence[Any]) -> Returned:
         try:
             return self.function(*given)
         except compilation.AnotherCountError:
@@ -128,7 +131,7 @@ class _Building:
         name = f"ipu_program_{ops.uid()}"
         returned: list[Any] = []
 
-        def traced(*given: Any) -> Any:
+        def traced(*given: Any) -> Returned:
             # Functions do not inherit the device they are traced under.
             with tf.device(self.device):
                 outputs = self._traced(given)
@@ -203,14 +206,14 @@ def _guard_if_asserting(graph: tf.Graph) -> None:
         assertions.guard_graph(graph)
 
 
-def _held_by_user(outputs: Any) -> Any:
+def _held_by_user(outputs: Returned) -> Returned:
     """Outputs that can be tied to another program later."""
     if isinstance(outputs, tf.Operation):
         return tf.group(outputs)
     return tf.nest.map_structure(tf.identity, outputs)
 
 
-def _tie(held: Any, outputs: Any) -> None:
+def _tie(held: Any, outputs: Returned) -> None:
     if isinstance(held, tf.Operation):
         held._remove_all_control_inputs()
         held._add_control_input(outputs)
@@ -219,7 +222,7 @@ def _tie(held: Any, outputs: Any) -> None:
         old.op._update_input(0, new)
 
 
-def follow_device(graph: Any) -> None:
+def follow_device(graph: tf.Graph) -> None:
     """Bring the programs in a graph to the number of replicas of their devices."""
     with graph.as_default():
         for program in getattr(graph, _PROGRAMS, ()):

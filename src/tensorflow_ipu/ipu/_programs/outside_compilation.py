@@ -28,28 +28,29 @@ def without_results(operations: Iterable[Any]) -> list[Any]:
     return [op for op in operations if _acts(op) and ATTRIBUTE in op.node_def.attr]
 
 
-def _acts(op: Any) -> bool:
+def _acts(op: tf.Operation) -> bool:
     return op.op_def.is_stateful and not op.outputs and not _is_enclosed(op.graph, op)
 
 
-def refuse_enclosed(graph: Any) -> None:
+def refuse_enclosed(graph: tf.Graph) -> None:
     """Refuse a scope inside control flow: when it runs, or now in a function."""
     if not _is_enclosed(graph, graph):
         return
     if ops.executing_eagerly_outside_functions():
         raise _refusal()
-    while isinstance(graph, func_graph.FuncGraph):
-        graph = graph.outer_graph
-    setattr(graph, _ENCLOSED, True)
+    outer: Any = graph
+    while isinstance(outer, func_graph.FuncGraph):
+        outer = outer.outer_graph
+    setattr(outer, _ENCLOSED, True)
 
 
-def _is_enclosed(graph: Any, place: Any) -> bool:
+def _is_enclosed(graph: tf.Graph, place: Any) -> bool:
     """Whether a place in a graph (the graph: where it is built) is in control flow."""
     is_body = isinstance(graph, control_flow_v2_func_graphs.ControlFlowFuncGraph)
     return is_body or place._get_control_flow_context() is not None
 
 
-def check(graph: Any, fetched: Sequence[Any]) -> None:
+def check(graph: tf.Graph, fetched: Sequence[Any]) -> None:
     """Refuse a run that reaches a scope inside control flow."""
     if not getattr(graph, _ENCLOSED, False):
         return

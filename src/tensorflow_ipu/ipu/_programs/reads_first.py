@@ -52,11 +52,11 @@ def _order(operations: list[Any]) -> None:
             readers.setdefault(id(_origin(handle)), []).append(op)
 
 
-def _has_resource(op: Any) -> bool:
+def _has_resource(op: tf.Operation) -> bool:
     return any(tensor.dtype == tf.resource for tensor in op.inputs)
 
 
-def _origin(handle: Any) -> Any:
+def _origin(handle: tf.Tensor) -> tf.Tensor:
     """The variable itself, outside of the loops and branches that use it."""
     while handle.op.type in _PASSING_ON:
         handle = handle.op.inputs[0]

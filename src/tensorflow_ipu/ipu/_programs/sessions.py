@@ -42,7 +42,11 @@ _BOOKKEEPING = frozenset({"AssignVariableOp", "NoOp", "VarHandleOp"})
 
 
 def run(
-    stock: Callable[..., Any], graph: Any, fetches: Any, *args: Any, **kwargs: Any
+    stock: Callable[..., Any],
+    graph: tf.Graph,
+    fetches: object,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
     """Run `fetches` with a session's own `run`."""
     reached = _reached(graph, fetches)
@@ -79,7 +83,7 @@ class _Reached:
     variables: Sequence[str]
 
 
-def _reached(graph: Any, fetches: Any) -> _Reached:
+def _reached(graph: tf.Graph, fetches: object) -> _Reached:
     """What a run of these fetches reaches; it is looked for once."""
     known: dict[Any, _Reached] = getattr(graph, _REACHED, {})
     setattr(graph, _REACHED, known)
@@ -91,7 +95,7 @@ def _reached(graph: Any, fetches: Any) -> _Reached:
     return known[key]
 
 
-def _find_reached(graph: Any, operations: list[Any]) -> _Reached:
+def _find_reached(graph: tf.Graph, operations: list[Any]) -> _Reached:
     needed = list(sharding.dependencies(operations))
     places = _find_places(needed)
     programs = _record_programs(graph, operations) if places else []
@@ -99,7 +103,7 @@ def _find_reached(graph: Any, operations: list[Any]) -> _Reached:
     return _Reached(places, programs, variables)
 
 
-def _operations(graph: Any, fetches: Any) -> Iterable[Any]:
+def _operations(graph: tf.Graph, fetches: object) -> Iterable[Any]:
     for fetch in _leaves(fetches):
         try:
             element = graph.as_graph_element(fetch)
@@ -108,7 +112,7 @@ def _operations(graph: Any, fetches: Any) -> Iterable[Any]:
         yield element if isinstance(element, tf.Operation) else element.op
 
 
-def _leaves(fetches: Any) -> Iterable[Any]:
+def _leaves(fetches: object) -> Iterable[Any]:
     """What is fetched; hooks of sessions are keys, which have no order."""
     if isinstance(fetches, Mapping):
         fetches = list(fetches.values())
@@ -138,7 +142,7 @@ def _computing(operations: Iterable[Any]) -> Iterable[Any]:
             yield op
 
 
-def _record_programs(graph: Any, roots: Sequence[Any]) -> list[TracedProgram]:
+def _record_programs(graph: tf.Graph, roots: Sequence[Any]) -> list[TracedProgram]:
     """Hand over what a run of these operations does on IPUs, to be modelled.
 
     In an old-style graph, everything on an IPU that a run needs is one program. If it
@@ -164,7 +168,7 @@ def _record_programs(graph: Any, roots: Sequence[Any]) -> list[TracedProgram]:
     return found
 
 
-def _replicated_function(op: Any) -> str:
+def _replicated_function(op: tf.Operation) -> str:
     name = op.get_attr("f").name if op.type in _CALLS else ""
     return name if name.startswith(_REPLICATED) else ""
 
@@ -186,7 +190,7 @@ def _carried_out(roots: Sequence[Any]) -> set[Any]:
     return found
 
 
-def _is_idle(first: Any, op: Any) -> bool:
+def _is_idle(first: Any, op: tf.Operation) -> bool:
     if first._is_stateful or first.type == "NoOp":
         return False
     return _ordinal_of(first) is not None and _ordinal_of(op) is None
@@ -202,13 +206,13 @@ def _by_ordinal(ops: Iterable[Any]) -> dict[int, set[Any]]:
     return found
 
 
-def _ordinal_of(op: Any) -> int | None:
+def _ordinal_of(op: tf.Operation) -> int | None:
     """The number of the IPU device that an operation is on, if it is on one."""
     device = device_lib.DeviceSpec.from_string(op.device or _beside(op))
     return (device.device_index or 0) if device.device_type == "IPU" else None
 
 
-def _beside(op: Any) -> str:
+def _beside(op: tf.Operation) -> str:
     """The device of what an operation is to be beside: first values, of variables."""
     if op.type == "Const":
         return ""  # nothing has to be computed for it

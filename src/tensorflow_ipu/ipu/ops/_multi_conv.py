@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from popple.engine.tensorflow import side_by_side
+from tensorflow_ipu._types import Tensors
 
 from .. import _errors, sharding
 
@@ -48,7 +49,7 @@ def multi_conv(
 
     def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)
-        def call(*args: Any) -> Any:
+        def call(*args: Any) -> Tensors:
             if options and not isinstance(options, dict):
                 raise TypeError(
                     "Expected the multi_conv `options` to be a `dict`, but got "
@@ -79,7 +80,7 @@ def _planned(options: Mapping[str, str]) -> contextlib.AbstractContextManager[No
     return side_by_side(**wishes)
 
 
-def _refuse(message: str) -> Any:
+def _refuse(message: str) -> tf.Tensor | tf.Operation:
     prefix = "[Poplar][Build graph] invalid_option: "
     return _errors.failing(tf.errors.InvalidArgumentError, prefix + message)
 
@@ -100,7 +101,7 @@ def _wrong(options: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _independent(func: Callable[..., Any], args: Sequence[Any]) -> Any:
+def _independent(func: Callable[..., Any], args: Sequence[Any]) -> Tensors:
     """Call a function; what it returns fails if it convolves another's result."""
     if tf.executing_eagerly():
         return func(*args)

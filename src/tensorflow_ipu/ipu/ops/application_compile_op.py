@@ -21,7 +21,7 @@ def experimental_application_compile_op(
     output_path: str | None = None,
     freeze_variables: bool = False,
     name: str | None = None,
-) -> Any:
+) -> tf.Tensor:
     """Write `func(*inputs)` as an executable; its path, as a string tensor.
 
     Variables are frozen to the values they have when the result is evaluated, or they

@@ -9,6 +9,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.ops import _host
 
+from tensorflow_ipu._types import Message
+
 from .._executables import executable_files
 from .._executables.engine import ENGINES
 
@@ -32,7 +34,7 @@ class RuntimeContext:
         self._executable_proto = executable_proto
         self._start_output = start_output
 
-    def start_output(self) -> Any:
+    def start_output(self) -> tf.Tensor:
         """The tensor whose evaluation starts the executable."""
         return self._start_output
 
@@ -40,7 +42,7 @@ class RuntimeContext:
         """The name of the engine."""
         return self._name
 
-    def signature(self) -> Any:
+    def signature(self) -> Message:
         """The inputs and outputs of the executable."""
         return self._executable_proto.embedded_runtime_config.signature
 
@@ -51,7 +53,10 @@ class RuntimeContext:
 
 
 def embedded_runtime_start(
-    executable_file: Any, inputs: Any, name: str, timeout: int | None = None
+    executable_file: Any,
+    inputs: Sequence[tf.Tensor] | Mapping[str, tf.Tensor],
+    name: str,
+    timeout: int | None = None,
 ) -> RuntimeContext:
     """Start an executable; `inputs` are a list, or by name.
 
@@ -74,7 +79,9 @@ def embedded_runtime_start(
     return RuntimeContext(name, executable_file, message, started)
 
 
-def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any:
+def embedded_runtime_call(
+    inputs: Sequence[Any], context: RuntimeContext
+) -> list[tf.Tensor]:
     """The results of the executable for one batch."""
     expected = context.signature().streamed_inputs
     if len(inputs) != len(expected):
@@ -122,7 +129,9 @@ def _path_of(executable_file: Any) -> str:
     return os.fsdecode(getattr(value, "item", lambda: value)())
 
 
-def _in_order(inputs: Any, names: Sequence[str]) -> list[Any]:
+def _in_order(
+    inputs: Sequence[tf.Tensor] | Mapping[str, tf.Tensor], names: Sequence[str]
+) -> list[Any]:
     if isinstance(inputs, Mapping):
         missing = next((name for name in names if inputs.get(name) is None), None)
         if missing is not None:
@@ -156,6 +165,6 @@ def _check(
             )
 
 
-def _as_dependency(tensor: Any) -> list[Any]:
+def _as_dependency(tensor: tf.Tensor) -> list[Any]:
     """Only tensors of graphs are evaluated later; others have been."""
     return [] if hasattr(tensor, "numpy") else [tensor]

@@ -17,6 +17,7 @@ from tensorflow.compiler.plugin.poplar.driver import threestate_pb2
 
 from popple.engine.tensorflow import ACCUMULATE, NOTHING, region, weight_update
 from tensorflow_ipu._translate import off_chip_words
+from tensorflow_ipu._types import DTypeLike
 
 from .. import _errors
 from .._programs.loop_counters import current_loop
@@ -81,7 +82,7 @@ _ACCUMULATORS = _Accumulators()
 
 def accumulate_gradients(
     grads_and_vars: GradientsAndVariables,
-    gradient_accumulation_dtype: Any,
+    gradient_accumulation_dtype: DTypeLike | Callable[[tf.Variable], DTypeLike],
     accum_scale: Scale = 1.0,
     grad_scale: Scale = None,
     create_accumulator_from_shape: bool = False,
@@ -120,7 +121,7 @@ def _accumulate(addend: Tensor, accum_scale: Scale) -> Tensor:
 
 def accumulate_tagged_gradients(
     tagged_grads: Mapping[str, Sequence[Any]],
-    gradient_accumulation_dtype: Any,
+    gradient_accumulation_dtype: DTypeLike | Callable[[tf.Variable], DTypeLike],
     accum_scale: Scale = 1.0,
     grad_scale: Scale = None,
 ) -> dict[str, list[Any]]:
@@ -146,7 +147,7 @@ def create_resource_update(
     offload_weight_update_variables: bool | None,
     replicated_optimizer_state_sharding: bool | None,
     gradient_accumulation_count: int,
-) -> Any:
+) -> tf.Operation:
     """The operation that calls `fn(count)` in every `count`-th iteration of the loop.
 
     `fn` appends what must run to `control_outputs`. Afterwards the sums of
@@ -205,7 +206,7 @@ def check_offload(offload: bool | None, shard_state: bool | None) -> None:
         )
 
 
-def get_accumulator_dtype(variable: Any, dtype_override: Any) -> Dtype:
+def get_accumulator_dtype(variable: tf.Variable, dtype_override: Any) -> Dtype:
     """The type of the sum of a variable's gradients, see `accumulate_gradients`."""
     return accumulator_dtype(variable, dtype_override)
 

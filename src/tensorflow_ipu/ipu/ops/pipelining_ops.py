@@ -14,6 +14,8 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.ops import while_v2
 
+from tensorflow_ipu._types import DTypeLike, Infeed, Tensors
+
 from .. import _errors
 from .._programs import compilation
 from .._programs.marks import marked
@@ -43,12 +45,14 @@ _ONCE: tuple[Scale, Scale] = (None, None)
 def pipeline(
     computational_stages: Sequence[Any],
     gradient_accumulation_count: Any = None,
-    gradient_accumulation_dtype: Any = None,
+    gradient_accumulation_dtype: DTypeLike
+    | Callable[[tf.Variable], DTypeLike]
+    | None = None,
     gradient_accumulation_for_captured_grads: bool = True,
     repeat_count: int = 1,
     batch_serialization_iterations: int = 1,
-    inputs: Any = None,
-    infeed_queue: Any = None,
+    inputs: Tensors | None = None,
+    infeed_queue: Infeed | None = None,
     outfeed_queue: Any = None,
     optimizer_function: Callable[..., Any] | None = None,
     device_mapping: Any = None,
@@ -68,9 +72,10 @@ def pipeline(
     accumulate_outfeed: bool = False,
     accumulate_outfeed_dtype: Any = None,
     outfeed_mask: Sequence[Any] | None = None,
-    reduction_method: Any = GradientAccumulationReductionMethod.SUM,
+    reduction_method: GradientAccumulationReductionMethod
+    | str = GradientAccumulationReductionMethod.SUM,
     name: str | None = None,
-) -> Any:
+) -> tf.Operation:
     """Run batches through `computational_stages`; the operation that does it.
 
     Stage 0 gets `inputs` and an element of `infeed_queue` (a dictionary as keywords),
@@ -94,14 +99,14 @@ def pipeline(
     return _build(settings, [tf.convert_to_tensor(value) for value in inputs])
 
 
-def _build(settings: Settings, inputs: list[Tensor]) -> Any:
+def _build(settings: Settings, inputs: list[Tensor]) -> tf.Operation:
     """The loops around the traced step."""
     compilation.declare_shards(settings.num_ipus)
     step = Step(settings, inputs)
     count = tf.cast(settings.count, tf.int32)
     num_batches = count * settings.batch_serialization_iterations
 
-    def one_update() -> Any:
+    def one_update() -> tf.Operation:
         return _one_update(settings, step, num_batches, [count, *inputs])
 
     # A tape would record the loops, only to find that nobody asks for gradients.
@@ -117,7 +122,7 @@ def _build(settings: Settings, inputs: list[Tensor]) -> Any:
 
 def _one_update(
     settings: Settings, step: Step, num_batches: Tensor, inputs: list[Tensor]
-) -> Any:
+) -> tf.Operation:
     """All batches of one weight update, and the update; an operation."""
     summed = step.summed
 
@@ -152,7 +157,7 @@ def _accumulated(
         return scaled(total, old) + contribution(tensor, new, summed.dtype)
 
 
-def _repeat(times: Any, one_update: Callable[[], Any]) -> Any:
+def _repeat(times: Any, one_update: Callable[[], Any]) -> tf.Operation:
     """The same so many times, one after the other; an operation."""
 
     def body(iteration: Tensor) -> list[Tensor]:
@@ -187,7 +192,7 @@ def _count_check(settings: Settings, count: Tensor) -> list[Any]:
     return []
 
 
-def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
+def recomputation_checkpoint(tensors: Tensors, name: str | None = None) -> Tensors:
     """The same tensors, marked to be kept where activations are computed again."""
     with marked(_ipu_recomputation_checkpoint=1):
         return tf.nest.map_structure(

@@ -11,6 +11,7 @@ from typing import Any
 from tensorflow.python.training import gradient_descent, momentum
 
 from tensorflow_ipu._translate import note_if_set
+from tensorflow_ipu._types import DTypeLike, GradientsAndVariables, Optimizer
 
 from ..gradient_accumulation import GradientAccumulationReductionMethod
 from ..ops import internal_ops, op_util
@@ -22,7 +23,9 @@ _SUM = GradientAccumulationReductionMethod.SUM
 _V2 = "GradientAccumulationOptimizerV2"
 
 
-def _compute_scales(reduction_method: Any, num_mini_batches: int) -> tuple[Any, Any]:
+def _compute_scales(
+    reduction_method: GradientAccumulationReductionMethod | str, num_mini_batches: int
+) -> tuple[Any, Any]:
     """Factors of the sum and of the new gradient in this iteration of the loop."""
     method = GradientAccumulationReductionMethod.parse(reduction_method)
     position = internal_ops.get_current_iteration_counter() % num_mini_batches
@@ -47,12 +50,12 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         num_mini_batches: int,
         offload_weight_update_variables: bool | None = None,
         replicated_optimizer_state_sharding: bool | None = False,
-        dtype: Any = None,
-        reduction_method: Any = _SUM,
+        dtype: DTypeLike | None = None,
+        reduction_method: GradientAccumulationReductionMethod | str = _SUM,
         name: str = "GradientAccumulationOptimizerV2",
     ) -> None:
         super().__init__(opt, name=name)
@@ -66,7 +69,10 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
         )
 
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: GradientsAndVariables,
+        global_step: Any = None,
+        name: str | None = None,
     ) -> Any:
         """The operation that accumulates, and applies in every n-th iteration."""
         accum_scale, grad_scale = _compute_scales(
@@ -96,12 +102,12 @@ class CrossReplicaGradientAccumulationOptimizerV2(IpuOptimizer):
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         num_mini_batches: int,
         offload_weight_update_variables: bool | None = None,
         replicated_optimizer_state_sharding: bool | None = False,
-        dtype: Any = None,
-        reduction_method: Any = _SUM,
+        dtype: DTypeLike | None = None,
+        reduction_method: GradientAccumulationReductionMethod | str = _SUM,
         name: str = "CrossReplicaGradientAccumulationOptimizerV2",
     ) -> None:
         accumulating = GradientAccumulationOptimizerV2(
@@ -124,7 +130,7 @@ class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         num_mini_batches: int,
         verify_usage: bool = True,
         name: str = "GradientAccumulationOptimizer",
@@ -148,7 +154,7 @@ class CrossReplicaGradientAccumulationOptimizer(IpuOptimizer):
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         num_mini_batches: int,
         verify_usage: bool = True,
         name: str = "CrossReplicaGradientAccumulationOptimizer",

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from tensorflow_ipu._types import Function
 
 __all__ = ["export"]
 
 
 def export(
-    model: Any,
+    model: tf.keras.Model,
     export_dir: str,
     batch_size: int | None,
     *,
-    output_names: Any = None,
+    output_names: str | Sequence[str] | None = None,
     preprocessing_step: Any = None,
-    preprocessing_step_signature: Any = None,
+    preprocessing_step_signature: Sequence[tf.TensorSpec] | None = None,
     postprocessing_step: Any = None,
-    postprocessing_step_signature: Any = None,
+    postprocessing_step_signature: Sequence[tf.TensorSpec] | None = None,
     purge_export_dir: bool = False,
-) -> Any:
+) -> Function:
     """Export the predictions of `model` for batches of one size."""
     # Serving is rarely wanted and heavy to load.
     from tensorflow.python.ipu._executables import saved_models
@@ -40,19 +43,23 @@ def export(
     return saved_models.Export(steps, output_names).write(export_dir)
 
 
-def _prediction(model: Any, batch_size: int | None) -> tuple[Any, list[tf.TensorSpec]]:
+def _prediction(
+    model: tf.keras.Model, batch_size: int | None
+) -> tuple[Any, list[tf.TensorSpec]]:
     """The model as a function of its inputs one by one, and their specs."""
     structure = model.save_spec(dynamic_batch=False)
     signature = input_signature(model, batch_size)
 
-    def predict(*inputs: Any) -> Any:
+    def predict(*inputs: Any) -> list[tf.Tensor]:
         given = tf.nest.pack_sequence_as(structure[0], inputs)
         return tf.nest.flatten(model(given, training=False))
 
     return predict, signature
 
 
-def input_signature(model: Any, batch_size: int | None) -> list[tf.TensorSpec]:
+def input_signature(
+    model: tf.keras.Model, batch_size: int | None
+) -> list[tf.TensorSpec]:
     """Shapes and types of the model's inputs, all dimensions known."""
     saved = model.save_spec(dynamic_batch=False)
     if saved is None:

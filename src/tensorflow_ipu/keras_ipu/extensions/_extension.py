@@ -62,7 +62,7 @@ class KerasExtension:
                 _stand_in(cls, name.removesuffix(_DELEGATE))
 
     @staticmethod
-    def extend(layer: Any, class_type: type, extension: Any) -> None:
+    def extend(layer: tf.keras.layers.Layer, class_type: type, extension: Any) -> None:
         """Give `layer`, a `class_type`, the extension, in its first state."""
         if _MAKING.plain:
             return
@@ -86,7 +86,7 @@ def _stand_in(cls: type, private: str) -> None:
     if isinstance(delegate, classmethod) or supported is None:
         return
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs.pop(_SWITCH, True) and supported(self, *args, **kwargs):
             return delegate(self, *args, **kwargs)
         return getattr(super(cls, self), public)(*args, **kwargs)

@@ -83,7 +83,11 @@ class Options:
     outfeed_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def with_accumulation(
-        self, steps: int | None, method: Any, use_v2: bool, kwargs: Mapping[str, Any]
+        self,
+        steps: int | None,
+        method: Reduction | str,
+        use_v2: bool,
+        kwargs: Mapping[str, Any],
     ) -> Options:
         """Options changed by `set_gradient_accumulation_options`."""
         _check_steps(steps)
@@ -107,7 +111,7 @@ class Options:
         steps: int | None,
         device_mapping: list[int] | None,
         accumulate_outfeed: bool | None,
-        method: Any,
+        method: Reduction | str,
         kwargs: Mapping[str, Any],
     ) -> Options:
         """Options changed by `set_pipelining_options`."""
@@ -178,7 +182,7 @@ class _Option:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, model: Any, owner: type | None = None) -> Any:
+    def __get__(self, model: tf.keras.Model, owner: type | None = None) -> Any:
         return self if model is None else getattr(model._ipu_options, self._name)
 
 
@@ -234,7 +238,7 @@ class OptionSetters:
     def set_gradient_accumulation_options(
         self,
         gradient_accumulation_steps_per_replica: int | None = None,
-        gradient_accumulation_reduction_method: Any = "sum",
+        gradient_accumulation_reduction_method: Reduction | str = "sum",
         use_v2_gradient_accumulation_optimizer: bool = False,
         **gradient_accumulation_optimizer_kwargs: Any,
     ) -> None:
@@ -260,7 +264,7 @@ class OptionSetters:
         gradient_accumulation_steps_per_replica: int | None = None,
         device_mapping: list[int] | None = None,
         accumulate_outfeed: bool | None = None,
-        gradient_accumulation_reduction_method: Any = "sum",
+        gradient_accumulation_reduction_method: Reduction | str = "sum",
         **pipelining_kwargs: Any,
     ) -> None:
         """Say how a pipelined model runs.
@@ -290,7 +294,7 @@ class OptionSetters:
         self._set_options(self._ipu_options.with_outfeed(kwargs))
 
     @tf.__internal__.tracking.no_automatic_dependency_tracking
-    def _set_options(self: Any, options: Options) -> None:
+    def _set_options(self, options: Options) -> None:
         self._ipu_options = options
         self._reset_ipu_extension()
 

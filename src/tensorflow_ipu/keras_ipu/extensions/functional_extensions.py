@@ -8,6 +8,8 @@ from typing import Any
 import tensorflow as tf
 from tf_keras.src.engine import functional
 
+from tensorflow_ipu._types import DTypeLike, ShapeLike, Tensors
+
 from ._stages import stage_assignments
 from ._stages.stage_plan import plan_stages
 from ._stages.stage_summary import CALLS
@@ -30,17 +32,19 @@ class FunctionalExtension(KerasExtensionBase):
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         super().__init__()
 
-    def _init_graph_network(self: Any, inputs: Any, outputs: Any) -> None:
+    def _init_graph_network(self, inputs: Tensors, outputs: Tensors) -> None:
         super()._init_graph_network(inputs, outputs)
         assignments = stage_assignments.annotated(self)
         if assignments:
             plan_stages(self, assignments)
             self._assign_stages(assignments)
 
-    def _get_network(self) -> Any:
+    def _get_network(self) -> tf.keras.Model:
         return self
 
-    def _build_with_dtypes(self: Any, input_shape: Any, input_dtype: Any) -> None:
+    def _build_with_dtypes(
+        self: Any, input_shape: ShapeLike, input_dtype: DTypeLike
+    ) -> None:
         # The inputs it was made of have shapes and types already.
         if not self.built:
             self.build(input_shape)
@@ -65,7 +69,7 @@ class FunctionalExtension(KerasExtensionBase):
         plan_stages(self, pipeline_stage_assignment)
         self._assign_stages(pipeline_stage_assignment)
 
-    def _check_call_is_kept(self: Any) -> None:
+    def _check_call_is_kept(self) -> None:
         own = getattr(type(self), "call", None)
         if self._is_pipelined() and own is not functional.Functional.call:
             raise RuntimeError(
@@ -76,7 +80,7 @@ class FunctionalExtension(KerasExtensionBase):
     def _get_config_supported(self) -> bool:
         return True
 
-    def _get_config_delegate(self: Any) -> dict[str, Any]:
+    def _get_config_delegate(self) -> dict[str, Any]:
         config = super().get_config()
         stages = stage_assignments.to_config(self, self._pipeline_stage_assignment)
         options = self._ipu_options.to_config()

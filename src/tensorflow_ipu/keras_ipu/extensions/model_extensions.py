@@ -17,6 +17,8 @@ from tf_keras.src.engine import (
     training,
 )
 
+from tensorflow_ipu._types import DTypeLike, ShapeLike, Tensors
+
 from ._extension import plain_models
 from ._stages import stage_assignments
 from ._stages.stage_plan import StagePlan, plan_stages
@@ -42,7 +44,7 @@ class ModelExtension(KerasExtensionBase):
         super().__init__()
         self._ipu_network: Any = None
 
-    def build(self: Any, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         """Build the model for inputs of these shapes, or for `keras.Input`s.
 
         Called by the user, it also looks for the layers that `call` uses; inputs in the
@@ -56,7 +58,9 @@ class ModelExtension(KerasExtensionBase):
             self._check_call_args("build")
             self._trace_network(_map_inputs(input_shape, _as_input))
 
-    def _build_with_dtypes(self: Any, input_shape: Any, input_dtype: Any) -> None:
+    def _build_with_dtypes(
+        self: Any, input_shape: ShapeLike, input_dtype: DTypeLike
+    ) -> None:
         if self._ipu_network is not None:
             return
         self._check_call_is_kept()
@@ -69,7 +73,7 @@ class ModelExtension(KerasExtensionBase):
         self._trace_network(inputs)
 
     @tf.__internal__.tracking.no_automatic_dependency_tracking
-    def _trace_network(self: Any, inputs: Any) -> None:
+    def _trace_network(self, inputs: Any) -> None:
         """Keep the graph of layers that `call` makes of symbolic inputs."""
         for layer in self.layers:
             # Calls of an earlier build would shift the indices of those to come.
@@ -84,7 +88,7 @@ class ModelExtension(KerasExtensionBase):
             if assignments:
                 self.set_pipeline_stage_assignment(assignments)
 
-    def _call_on_inputs(self: Any, inputs: Any) -> Any:
+    def _call_on_inputs(self, inputs: Any) -> Tensors:
         kwargs = {}
         required = self._call_spec.full_argspec
         num_defaults = len(required.defaults or [])
@@ -105,13 +109,13 @@ class ModelExtension(KerasExtensionBase):
                 ) from error
 
     @property
-    def layers(self: Any) -> list[Any]:
+    def layers(self) -> list[Any]:
         """The layers of the model; once it is built, inputs and in order of calls."""
         if self._ipu_network is None:
             return super().layers
         return self._ipu_network.layers
 
-    def _get_network(self: Any) -> Any:
+    def _get_network(self) -> tf.keras.Model:
         if self._ipu_network is None:
             raise RuntimeError(
                 f"Cannot get pipeline stage assignments for model `{self.name}` which "
@@ -148,7 +152,7 @@ class ModelExtension(KerasExtensionBase):
         plan_stages(self, pipeline_stage_assignment)
         self._assign_stages(pipeline_stage_assignment)
 
-    def _stage_plan(self: Any) -> StagePlan:
+    def _stage_plan(self) -> StagePlan:
         try:
             return super()._stage_plan()
         except ValueError as error:
@@ -158,24 +162,24 @@ class ModelExtension(KerasExtensionBase):
                 "other shapes or types: build it for shapes that fit all data."
             ) from error
 
-    def _has_call(self: Any) -> bool:
+    def _has_call(self) -> bool:
         return type(self).call is not training.Model.call
 
-    def _check_call_is_kept(self: Any) -> None:
+    def _check_call_is_kept(self) -> None:
         if not self._has_call():
             raise NotImplementedError(
                 f"The function `call` for the model {self.name} has not been "
                 "implemented. A subclass of `Model` must have one."
             )
 
-    def _assert_weights_created(self: Any) -> None:
+    def _assert_weights_created(self) -> None:
         if "build" in vars(self.__original_class__):
             super()._assert_weights_created()
 
     def _get_config_supported(self) -> bool:
         return True
 
-    def _get_config_delegate(self: Any) -> dict[str, Any]:
+    def _get_config_delegate(self) -> dict[str, Any]:
         config = {**self._ipu_options.to_config(), _MARK: True}
         if self._ipu_network is not None:
             config["graph_network_initialized"] = True
@@ -190,7 +194,7 @@ class ModelExtension(KerasExtensionBase):
         return True
 
     @tf.__internal__.tracking.no_automatic_dependency_tracking
-    def _deserialize_from_config_delegate(self: Any, config: dict[str, Any]) -> None:
+    def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
         super()._deserialize_from_config_delegate(config)
         if _MARK not in config:
             raise RuntimeError(
@@ -202,7 +206,7 @@ class ModelExtension(KerasExtensionBase):
         if config.get("graph_network_initialized", False) and self._has_call():
             self._restore_network(config)
 
-    def _restore_network(self: Any, config: dict[str, Any]) -> None:
+    def _restore_network(self, config: dict[str, Any]) -> None:
         """Trace the model for the inputs it was saved with; put back its stages.
 
         Its own layers are called, whatever they were named when it was saved.

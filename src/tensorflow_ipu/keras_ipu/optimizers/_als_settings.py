@@ -22,7 +22,7 @@ class Setting:
     """
 
     def __init__(
-        self, dtype: Any, check: Check | None = None, resets: bool = False
+        self, dtype: tf.DType, check: Check | None = None, resets: bool = False
     ) -> None:
         self._dtype = dtype
         self._check = check

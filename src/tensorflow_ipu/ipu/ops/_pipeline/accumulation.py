@@ -31,7 +31,7 @@ def scales(
     return n * share, share
 
 
-def accumulator_dtype(variable: Any, override: Any) -> Dtype:
+def accumulator_dtype(variable: tf.Variable, override: Any) -> Dtype:
     """The type in which gradients of `variable` are added.
 
     `override` is None for the variable's own type, a type, or a function of the
@@ -55,7 +55,7 @@ def scaled(tensor: Tensor, scale: Scale) -> Tensor:
     return tensor * tf.cast(scale, tensor.dtype)
 
 
-def contribution(gradient: Any, scale: Scale, dtype: Dtype) -> Tensor:
+def contribution(gradient: tf.Tensor, scale: Scale, dtype: Dtype) -> Tensor:
     """What a gradient adds to its sum, as a dense tensor of the sum's type."""
     tensor = tf.convert_to_tensor(gradient)
     # Scaled in the wider of the two types, so that nothing is lost or overflows.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.training import optimizer
 
+from tensorflow_ipu._types import Optimizer
+
 from ...eager import backprop
 from ...ipu_outfeed_queue import IPUOutfeedQueue
 
 
-def is_optimizer_v2(opt: Any) -> bool:
+def is_optimizer_v2(opt: object) -> bool:
     """Whether this is a Keras optimiser, of whichever Keras."""
     # By name: there are as many classes of this name as there are Kerases.
     return any(kind.__name__ == "OptimizerV2" for kind in type(opt).__mro__)
@@ -29,14 +32,14 @@ class OptimizerFunctionOutput:
 
     def __init__(
         self,
-        opt: Any,
-        loss: Any,
+        opt: Optimizer,
+        loss: tf.Tensor,
         compute_gradients_args: tuple[Any, ...] | None = None,
         compute_gradients_kwargs: dict[str, Any] | None = None,
         apply_gradients_args: tuple[Any, ...] | None = None,
         apply_gradients_kwargs: dict[str, Any] | None = None,
         variables: Any = None,
-        tape: Any = None,
+        tape: tf.GradientTape | None = None,
         gradient_capture_context: Any = None,
         captured_gradient_outfeed: Any = None,
     ) -> None:
@@ -55,7 +58,7 @@ class OptimizerFunctionOutput:
         self.captured_gradient_outfeed = captured_gradient_outfeed
 
     @property
-    def opt(self) -> Any:
+    def opt(self) -> Optimizer:
         """The optimiser."""
         return self._opt
 
@@ -68,7 +71,7 @@ class OptimizerFunctionOutput:
         self._opt = value
 
     @property
-    def loss(self) -> Any:
+    def loss(self) -> tf.Tensor:
         """The loss."""
         return self._loss
 
@@ -121,7 +124,7 @@ class OptimizerFunctionOutput:
         self._apply_gradients_kwargs = value
 
     @property
-    def variables(self) -> Any:
+    def variables(self) -> Sequence[tf.Variable]:
         """The variables of a Keras optimiser."""
         return self._variables
 
@@ -139,7 +142,7 @@ class OptimizerFunctionOutput:
         self._variables = value
 
     @property
-    def tape(self) -> Any:
+    def tape(self) -> tf.GradientTape | None:
         """The tape that watched the variables of a Keras optimiser."""
         return self._tape
 
@@ -161,7 +164,7 @@ class OptimizerFunctionOutput:
                 )
 
     @property
-    def gradient_capture_context(self) -> Any:
+    def gradient_capture_context(self) -> backprop.GradientCaptureContext | None:
         """The context that captures gradients."""
         return self._gradient_capture_context
 
@@ -181,7 +184,7 @@ class OptimizerFunctionOutput:
         self._gradient_capture_context = value
 
     @property
-    def captured_gradient_outfeed(self) -> Any:
+    def captured_gradient_outfeed(self) -> IPUOutfeedQueue | None:
         """Where captured gradients go."""
         return self._captured_gradient_outfeed
 

@@ -12,6 +12,7 @@ import numpy as np
 from tensorflow.compiler.plugin.poplar.driver import pipeline_config_pb2
 
 from tensorflow_ipu._translate import REFUSED, note_without_effect, off_chip_words
+from tensorflow_ipu._types import Message
 
 from ...gradient_accumulation import GradientAccumulationReductionMethod
 from ...ipu_infeed_queue import IPUInfeedQueue
@@ -58,7 +59,7 @@ class PipelineStageOptions:
             for key, value in (options or {}).items():
                 getattr(self._proto, name).add(option=key, value=value)
 
-    def get_proto(self) -> Any:
+    def get_proto(self) -> Message:
         """The options as the message that the device's compiler takes."""
         return self._proto
 
@@ -244,7 +245,9 @@ def _checked_repeat_count(count: Any) -> Any:
 
 
 def _checked_reduction(
-    method: Any, training: bool, batch_serialization_iterations: int
+    method: GradientAccumulationReductionMethod | str,
+    training: bool,
+    batch_serialization_iterations: int,
 ) -> GradientAccumulationReductionMethod:
     """The reduction method, which inference does not look at."""
     if not training:

@@ -17,6 +17,7 @@ import tensorflow as tf
 from tensorflow.python.framework import ops
 
 from popple.engine.tensorflow import replicas
+from tensorflow_ipu._types import Optimizer, Returned
 
 from ... import scopes
 from ..._programs.loop_counters import counting
@@ -96,7 +97,7 @@ class Step:
         sums: Sequence[Tensor],
         carried: Sequence[Tensor],
         inputs: Sequence[Tensor],
-    ) -> Any:
+    ) -> tf.Operation:
         """Run the weight update; `inputs` are those of the step but for the first."""
         if self._update_function is None:
             return tf.no_op()
@@ -113,7 +114,9 @@ class Step:
         captures = [outer(capture) for capture in self._update_function.captures]
         return self._update_function.call(sums, captures)[0].op
 
-    def _trace(self, iteration: Tensor, count: Tensor, *inputs: Tensor) -> Any:
+    def _trace(
+        self, iteration: Tensor, count: Tensor, *inputs: Tensor
+    ) -> list[tf.Tensor]:
         settings = self._settings
         num_trips = settings.count if isinstance(settings.count, int) else None
         with counting(iteration, num_trips):
@@ -147,7 +150,7 @@ class Step:
             and not any(capture is known for known in graph.inputs[1:])
         ]
 
-    def _infer(self, outputs: Any) -> None:
+    def _infer(self, outputs: Returned) -> None:
         settings = self._settings
         if outputs is None or isinstance(outputs, tf.Operation):
             return
@@ -258,7 +261,7 @@ class _Captured:
         return tf.nest.pack_sequence_as(self.gradients, list(sums))
 
 
-def run_stages(settings: Settings, inputs: list[Any]) -> Any:
+def run_stages(settings: Settings, inputs: list[Any]) -> Returned:
     """What the last stage returns for the inputs and an element of the infeed."""
     args, kwargs = list(inputs), {}
     if settings.infeed_queue is not None:
@@ -279,7 +282,9 @@ def run_stages(settings: Settings, inputs: list[Any]) -> Any:
     return outputs
 
 
-def _run_stage(stage: Any, device: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _run_stage(
+    stage: Any, device: Any, args: list[Any], kwargs: dict[str, Any]
+) -> Returned:
     """One stage; functions side by side get the same inputs."""
     if not isinstance(stage, list):
         anywhere = contextlib.nullcontext()
@@ -303,8 +308,8 @@ def _run_stage(stage: Any, device: Any, args: list[Any], kwargs: dict[str, Any])
     return flat_list([_run_stage(part, ipu, args, kwargs) for part, ipu in pairs])
 
 
-def _as_tensors(outputs: Any) -> Any:
-    def convert(value: Any) -> Any:
+def _as_tensors(outputs: Returned) -> Returned:
+    def convert(value: Any) -> Returned:
         done = value is None or isinstance(value, tf.Operation)
         return value if done else tf.convert_to_tensor(value)
 
@@ -328,7 +333,7 @@ def _gradients(how: OptimizerFunctionOutput) -> list[tuple[Any, Any]]:
     return list(zip(gradients, variables, strict=True))
 
 
-def _zero_if_unused(gradient: Any, variable: Any) -> Any:
+def _zero_if_unused(gradient: tf.Tensor, variable: tf.Variable) -> tf.Tensor | None:
     """The gradient; zero for a variable of the stages that the loss does not need.
 
     A stage passes a gradient on to everything it was given, its variables too.
@@ -355,7 +360,7 @@ def _apply(
         how.captured_gradient_outfeed.enqueue(captured)
 
 
-def _takes_captured_gradients(opt: Any) -> bool:
+def _takes_captured_gradients(opt: Optimizer) -> bool:
     if getattr(opt, "supports_captured_grads", False):
         return True
     return "captured_grads" in inspect.signature(opt.apply_gradients).parameters

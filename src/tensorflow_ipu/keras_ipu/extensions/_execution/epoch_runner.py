@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.ipu import utils
+from tensorflow.python.ipu import ipu_infeed_queue, utils
+
+from tensorflow_ipu._types import Tensors
 
 from ..extensions_util import merge_into_batch_dimension
 from ..polling_thread import PollingThread, PollingThreadPredict
@@ -30,7 +32,7 @@ class Callbacks:
         self._end = getattr(callbacks, f"on_{mode.value}_batch_end")
         self._wraps = mode is Mode.PREDICT
 
-    def end(self, step: int, results: Any) -> None:
+    def end(self, step: int, results: Tensors) -> None:
         """A batch has ended with these results."""
         self._end(step, {"outputs": results} if self._wraps else results)
 
@@ -39,7 +41,12 @@ class EpochRunner:
     """The executions of one epoch."""
 
     def __init__(
-        self, model: Any, mode: Mode, handler: Any, infeed: Any, callbacks: Any
+        self,
+        model: tf.keras.Model,
+        mode: Mode,
+        handler: Any,
+        infeed: ipu_infeed_queue.IPUIterator,
+        callbacks: Any,
     ) -> None:
         self._model = model
         self._handler = handler
@@ -81,7 +88,7 @@ class EpochRunner:
                 self._callbacks.end(step + self._handler.step_increment, results)
             yield results
 
-    def _execute(self) -> Any:
+    def _execute(self) -> Tensors:
         tensors = []
         if self._run.num_replicas > 1:
             tensors.append(tf.constant(self._starts))
@@ -104,7 +111,7 @@ class EpochRunner:
         thread.start()
         return thread
 
-    def _dequeue(self) -> Any:
+    def _dequeue(self) -> Tensors:
         if utils.use_synthetic_data_for(utils.SyntheticDataCategory.Outfeed):
             return self._zeros()
         results = self._outfeed.dequeue()
@@ -115,19 +122,19 @@ class EpochRunner:
             results = _last(results)
         return results[0] if isinstance(results, list | tuple) else results
 
-    def _zeros(self) -> Any:
+    def _zeros(self) -> Tensors:
         """What comes back when nothing is transferred: zeros of the right shape."""
         results = self._outfeed.dequeue()
         num_samples = self._run.num_steps * self._run.num_replicas
         if self._run.mode is not Mode.PREDICT:
             return tf.nest.map_structure(lambda _: tf.zeros([]), results)
 
-        def zeros(empty: Any) -> Any:
+        def zeros(empty: Any) -> tf.Tensor:
             batch, *rest = empty.shape[2 if self._run.num_replicas > 1 else 1 :]
             return tf.zeros([num_samples * batch, *rest], empty.dtype)
 
         return tf.nest.map_structure(zeros, results)
 
 
-def _last(results: Any) -> Any:
+def _last(results: Tensors) -> Tensors:
     return tf.nest.map_structure(lambda tensor: tensor[-1], results)

@@ -8,15 +8,18 @@ they are asynchronous.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.ipu.ipu_infeed_queue import IPUIterator
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src import callbacks as callbacks_module
 from tf_keras.src.engine import data_adapter, training, training_utils
 from tf_keras.src.optimizers import optimizer as new_optimizer
 from tf_keras.src.utils import tf_utils, version_utils
+
+from tensorflow_ipu._types import Callbacks, Data, Tensors
 
 from ..data_adapter import IPUDataHandler
 from .epoch_runner import EpochRunner
@@ -32,18 +35,18 @@ class ExtendedLoops:
     """
 
     def fit(
-        self: Any,
-        x: Any = None,
-        y: Any = None,
+        self,
+        x: Data | None = None,
+        y: Data | None = None,
         batch_size: int | None = None,
         epochs: int = 1,
-        verbose: Any = "auto",
-        callbacks: Any = None,
+        verbose: int | str = "auto",
+        callbacks: Callbacks | None = None,
         validation_split: float = 0.0,
         validation_data: Any = None,
         shuffle: bool = True,
-        class_weight: Any = None,
-        sample_weight: Any = None,
+        class_weight: Mapping[int, float] | None = None,
+        sample_weight: Data | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
@@ -52,7 +55,7 @@ class ExtendedLoops:
         max_queue_size: int = 10,
         workers: int = 1,
         use_multiprocessing: bool = False,
-    ) -> Any:
+    ) -> callbacks_module.History:
         """Train the model on the device; the arguments are those of Keras."""
         _check_ready(self, "fit")
         if validation_split and validation_data is None:
@@ -93,20 +96,20 @@ class ExtendedLoops:
             return _fit(self, handler, listed, validation, initial_epoch)
 
     def evaluate(
-        self: Any,
-        x: Any = None,
-        y: Any = None,
+        self,
+        x: Data | None = None,
+        y: Data | None = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
-        sample_weight: Any = None,
+        verbose: int | str = "auto",
+        sample_weight: Data | None = None,
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: Callbacks | None = None,
         max_queue_size: int = 10,
         workers: int = 1,
         use_multiprocessing: bool = False,
         return_dict: bool = False,
         **kwargs: Any,
-    ) -> Any:
+    ) -> list[float] | float | dict[str, float]:
         """Loss and metrics of the model on the device; the arguments are Keras'."""
         _check_ready(self, "evaluate")
         handler = kwargs.pop("_popple_data_handler", None)
@@ -135,16 +138,16 @@ class ExtendedLoops:
         return training.flatten_metrics_in_order(logs, self.metrics_names)
 
     def predict(
-        self: Any,
-        x: Any,
+        self,
+        x: Data,
         batch_size: int | None = None,
-        verbose: Any = 0,
+        verbose: int | str = 0,
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: Callbacks | None = None,
         max_queue_size: int = 10,
         workers: int = 1,
         use_multiprocessing: bool = False,
-    ) -> Any:
+    ) -> Tensors:
         """Predictions of the model on the device; the arguments are those of Keras."""
         _check_ready(self, "predict")
         with self.distribute_strategy.scope():
@@ -164,23 +167,29 @@ class ExtendedLoops:
             outputs = _predict(self, handler, listed)
         return tf_utils.sync_to_numpy_or_python_type(outputs)
 
-    def train_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def train_on_batch(
+        self: Any, *args: Any, **kwargs: Any
+    ) -> list[float] | float | dict[str, float]:
         """One step on one batch, handed over by the host; the arguments are Keras'."""
         with self.distribute_strategy._host_iterators():
             return super().train_on_batch(*args, **kwargs)
 
-    def test_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def test_on_batch(
+        self: Any, *args: Any, **kwargs: Any
+    ) -> list[float] | float | dict[str, float]:
         """Metrics of one batch, handed over by the host; the arguments are Keras'."""
         with self.distribute_strategy._host_iterators():
             return super().test_on_batch(*args, **kwargs)
 
-    def predict_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def predict_on_batch(self, *args: Any, **kwargs: Any) -> Tensors:
         """Predictions for one batch, handed over by the host."""
         with self.distribute_strategy._host_iterators():
             return super().predict_on_batch(*args, **kwargs)
 
 
-def _feeding(max_queue_size: int, workers: int, use_multiprocessing: bool) -> Any:
+def _feeding(
+    max_queue_size: int, workers: int, use_multiprocessing: bool
+) -> dict[str, int | bool]:
     """How data are fetched, as Keras names it."""
     return {
         "max_queue_size": max_queue_size,
@@ -193,14 +202,16 @@ class _Validation:
     """The data that `fit` evaluates the model on, and after which epochs."""
 
     @classmethod
-    def of(cls, model: Any, data: Any, freq: Any, **options: Any) -> _Validation | None:
+    def of(
+        cls, model: tf.keras.Model, data: Data, freq: Any, **options: Any
+    ) -> _Validation | None:
         """None where there are no data to validate on."""
         return cls(model, data, freq, **options) if data else None
 
     def __init__(
         self,
-        model: Any,
-        data: Any,
+        model: tf.keras.Model,
+        data: Data,
         freq: Any,
         batch_size: Any,
         steps: Any,
@@ -223,7 +234,7 @@ class _Validation:
         """Whether to evaluate after this epoch."""
         return self._model._should_eval(epoch, self._freq)
 
-    def run(self, callbacks: Any) -> dict[str, Any]:
+    def run(self, callbacks: Callbacks) -> dict[str, Any]:
         """Loss and metrics, their names beginning with `val_`."""
         if self._handler is None:
             self._handler = IPUDataHandler(
@@ -244,12 +255,12 @@ class _Validation:
 
 
 def _fit(
-    model: Any,
+    model: tf.keras.Model,
     handler: IPUDataHandler,
-    callbacks: Any,
+    callbacks: Callbacks,
     validation: _Validation | None,
     initial_epoch: int,
-) -> Any:
+) -> callbacks_module.History:
     model.stop_training = False
     model._train_counter.assign(0)
     callbacks.on_train_begin()
@@ -274,7 +285,10 @@ def _fit(
 
 
 def _train_epoch(
-    model: Any, handler: IPUDataHandler, infeed: Any, callbacks: Any
+    model: tf.keras.Model,
+    handler: IPUDataHandler,
+    infeed: IPUIterator,
+    callbacks: Callbacks,
 ) -> dict[str, Any]:
     logs = None
     results = EpochRunner(model, Mode.FIT, handler, infeed, callbacks).run()
@@ -288,7 +302,9 @@ def _train_epoch(
     return copy.copy(tf_utils.sync_to_numpy_or_python_type(logs))
 
 
-def _evaluate(model: Any, handler: IPUDataHandler, callbacks: Any) -> dict[str, Any]:
+def _evaluate(
+    model: tf.keras.Model, handler: IPUDataHandler, callbacks: Callbacks
+) -> dict[str, Any]:
     model._test_counter.assign(0)
     callbacks.on_test_begin()
     logs: Any = {}
@@ -301,7 +317,9 @@ def _evaluate(model: Any, handler: IPUDataHandler, callbacks: Any) -> dict[str, 
     return logs
 
 
-def _predict(model: Any, handler: IPUDataHandler, callbacks: Any) -> Any:
+def _predict(
+    model: tf.keras.Model, handler: IPUDataHandler, callbacks: Callbacks
+) -> Tensors:
     model._predict_counter.assign(0)
     callbacks.on_predict_begin()
     batches: list[Any] = []
@@ -320,14 +338,14 @@ def _predict(model: Any, handler: IPUDataHandler, callbacks: Any) -> Any:
 
 
 def _epochs(
-    model: Any, mode: Mode, handler: IPUDataHandler
+    model: tf.keras.Model, mode: Mode, handler: IPUDataHandler
 ) -> Iterator[tuple[int, Any]]:
     return handler.enumerate_epochs_with_reuse(
         model._infeed_manager, mode, model._ipu_options.infeed_kwargs
     )
 
 
-def _check_ready(model: Any, method: str) -> None:
+def _check_ready(model: tf.keras.Model, method: str) -> None:
     version_utils.disallow_legacy_graph("Model", method)
     if method != "predict":
         model._assert_compile_was_called()
@@ -340,7 +358,7 @@ def _check_ready(model: Any, method: str) -> None:
         )
 
 
-def _build_for(model: Any, handler: IPUDataHandler) -> None:
+def _build_for(model: tf.keras.Model, handler: IPUDataHandler) -> None:
     """Build the model for these data, then divide the data between its replicas."""
     x, _, _ = data_adapter.unpack_x_y_sample_weight(handler.element_spec)
     shapes = tf.nest.map_structure(_column_shape, x)
@@ -355,14 +373,18 @@ def _build_for(model: Any, handler: IPUDataHandler) -> None:
         )
 
 
-def _column_shape(spec: Any) -> tuple[int | None, ...]:
+def _column_shape(spec: tf.TensorSpec) -> tuple[int | None, ...]:
     shape = tuple(spec.shape.as_list())
     return (*shape, 1) if len(shape) == 1 else shape
 
 
 def _listed(
-    model: Any, callbacks: Any, verbose: Any, handler: IPUDataHandler, epochs: int = 1
-) -> Any:
+    model: tf.keras.Model,
+    callbacks: Callbacks,
+    verbose: int | str,
+    handler: IPUDataHandler,
+    epochs: int = 1,
+) -> callbacks_module.CallbackList:
     if isinstance(callbacks, callbacks_module.CallbackList):
         return callbacks
     verbose = training._get_verbosity(verbose, model.distribute_strategy)

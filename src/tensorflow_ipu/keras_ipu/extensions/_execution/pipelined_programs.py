@@ -12,12 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.ipu import ipu_infeed_queue
 from tensorflow.python.ipu._programs.loop_counters import current_loop
 from tensorflow.python.ipu.eager import backprop
 from tensorflow.python.ipu.ops import pipelining_ops
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import base_layer_utils, data_adapter, input_spec
 from tf_keras.src.layers import BatchNormalization
+
+from tensorflow_ipu._types import Function, Tensors
 
 from ... import _tags
 from .step_programs import Mode, Run, over_replicas, reset_metrics_of_all_replicas
@@ -26,10 +29,12 @@ from .updates import KerasOptimizer
 __all__ = ["make_program"]
 
 
-def make_program(model: Any, run: Run, outfeed: Any) -> Any:
+def make_program(model: tf.keras.Model, run: Run, outfeed: Any) -> Function:
     """The program of a pipelined model."""
 
-    def program(iterator: Any, starts: Any = None) -> None:
+    def program(
+        iterator: ipu_infeed_queue.IPUIterator, starts: tf.Tensor | None = None
+    ) -> None:
         stages = _Stages(model, run)
         _check_weights_have_one_device(model, stages)
         _warn_of_moving_averages(model, stages)
@@ -57,7 +62,7 @@ def make_program(model: Any, run: Run, outfeed: Any) -> Any:
     return tf.function(program)
 
 
-def _arguments(model: Any, run: Run, capture: Any) -> dict[str, Any]:
+def _arguments(model: tf.keras.Model, run: Run, capture: Any) -> dict[str, Any]:
     """What `pipeline` is asked to do with the stages."""
     options = model._ipu_options
     trains = run.mode is Mode.FIT
@@ -80,8 +85,10 @@ def _arguments(model: Any, run: Run, capture: Any) -> dict[str, Any]:
     return arguments
 
 
-def _optimizer_function(model: Any, capture: Any) -> Callable[..., Any]:
-    def optimizer_function(loss: Any, *_metrics: Any) -> Any:
+def _optimizer_function(model: tf.keras.Model, capture: Any) -> Callable[..., Any]:
+    def optimizer_function(
+        loss: tf.Tensor, *_metrics: Any
+    ) -> pipelining_ops.OptimizerFunctionOutput:
         optimizer = KerasOptimizer(model.optimizer, lambda: model.trainable_variables)
         return pipelining_ops.OptimizerFunctionOutput(
             optimizer, loss, gradient_capture_context=capture
@@ -93,7 +100,7 @@ def _optimizer_function(model: Any, capture: Any) -> Callable[..., Any]:
 class _Stages:
     """The stages of a model as functions of tensors."""
 
-    def __init__(self, model: Any, run: Run) -> None:
+    def __init__(self, model: tf.keras.Model, run: Run) -> None:
         self._model = model
         self._network = model._get_network()
         self._run = run
@@ -105,7 +112,7 @@ class _Stages:
         stages = range(self.plan.num_stages)
         return [functools.partial(self._run_stage, stage) for stage in stages]
 
-    def _run_stage(self, stage: int, *args: Any, **kwargs: Any) -> Any:
+    def _run_stage(self, stage: int, *args: Any, **kwargs: Any) -> Tensors:
         # A batch that is one dictionary arrives as keywords.
         given = args if args or not kwargs else (kwargs,)
         values, rest = self._first(given) if stage == 0 else self._next(stage, given)
@@ -146,7 +153,7 @@ class _Stages:
         values = dict(zip(numbers, given, strict=False))
         return values, list(given[len(numbers) :])
 
-    def _results(self, values: dict[int, Any], rest: list[Any]) -> Any:
+    def _results(self, values: dict[int, Any], rest: list[Any]) -> Tensors:
         """What the last stage returns: predictions, metrics, or loss and metrics."""
         model, run = self._model, self._run
         outputs = [values[number] for number in self.plan.outputs]
@@ -181,7 +188,7 @@ def _only_in_last_of(num_batches: int) -> Callable[[Any], Any]:
     return lambda tensor: tf.where(is_last, tensor, tf.zeros_like(tensor))
 
 
-def _check_weights_have_one_device(model: Any, stages: _Stages) -> None:
+def _check_weights_have_one_device(model: tf.keras.Model, stages: _Stages) -> None:
     mapping = model._ipu_options.pipelining_device_mapping
     devices: dict[int, int] = {}
     for call in stages.plan.calls:
@@ -196,7 +203,7 @@ def _check_weights_have_one_device(model: Any, stages: _Stages) -> None:
             )
 
 
-def _warn_of_moving_averages(model: Any, stages: _Stages) -> None:
+def _warn_of_moving_averages(model: tf.keras.Model, stages: _Stages) -> None:
     layers = [call.node.layer for call in stages.plan.calls]
     if any(
         isinstance(layer, BatchNormalization) and 0 < layer.momentum < 1

@@ -8,7 +8,7 @@ of an infeed. It returns what the steps gave, or puts it into an outfeed step by
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from tf_keras.src.engine import data_adapter
 
 from popple.engine.tensorflow import all_gather, weight_update
 from tensorflow_ipu._translate import off_chip_words
+from tensorflow_ipu._types import Function, Tensors
 
 from ... import _tags
 from .._options import ReplicatedMetricReductionMethod
@@ -56,7 +57,7 @@ class Run:
     streams: bool
 
 
-def make_program(model: Any, run: Run, outfeed: Any) -> Any:
+def make_program(model: tf.keras.Model, run: Run, outfeed: Any) -> Function:
     """The program of a model that is not pipelined."""
     steps = {
         Mode.FIT: _train,
@@ -64,8 +65,10 @@ def make_program(model: Any, run: Run, outfeed: Any) -> Any:
         Mode.PREDICT: _predict,
     }[run.mode]
 
-    def program(iterator: Any, starts: Any = None) -> Any:
-        def emit(results: Any) -> None:
+    def program(
+        iterator: Iterator[Tensors], starts: tf.Tensor | None = None
+    ) -> Tensors | None:
+        def emit(results: Tensors) -> None:
             if run.streams:
                 outfeed.enqueue(over_replicas(model, run, results))
 
@@ -80,21 +83,27 @@ def make_program(model: Any, run: Run, outfeed: Any) -> Any:
     return tf.function(program)
 
 
-def _train(model: Any, run: Run, iterator: Any, emit: Emit) -> Any:
+def _train(
+    model: tf.keras.Model, run: Run, iterator: Iterator[Tensors], emit: Emit
+) -> Tensors:
     update = _update if run.accumulation_steps == 1 else _accumulate_and_update
     num_updates = run.num_steps // run.accumulation_steps
     _repeat(num_updates, lambda: update(model, run, iterator, emit))
     return model.get_metrics_result()
 
 
-def _update(model: Any, run: Run, iterator: Any, emit: Emit) -> None:
+def _update(
+    model: tf.keras.Model, run: Run, iterator: Iterator[Tensors], emit: Emit
+) -> None:
     with backprop.GradientCaptureContext() as capture:
         gradients = _step_gradients(model, iterator, emit)
         captured = capture.captured_gradients
         updates.apply_gradients(model.optimizer, gradients, captured)
 
 
-def _accumulate_and_update(model: Any, run: Run, iterator: Any, emit: Emit) -> None:
+def _accumulate_and_update(
+    model: tf.keras.Model, run: Run, iterator: Iterator[Tensors], emit: Emit
+) -> None:
     optimizer, options = model.optimizer, model._ipu_options
     # Loss scaling has more to accumulate than gradients, and its own way to apply.
     scales = hasattr(optimizer, "_prepare_for_accumulation")
@@ -123,7 +132,9 @@ def _accumulate_and_update(model: Any, run: Run, iterator: Any, emit: Emit) -> N
             updates.apply_gradients(optimizer, totals)
 
 
-def _step_gradients(model: Any, iterator: Any, emit: Emit) -> list[tuple[Any, Any]]:
+def _step_gradients(
+    model: tf.keras.Model, iterator: Iterator[Tensors], emit: Emit
+) -> list[tuple[Any, Any]]:
     """Take a batch forward and backward; the gradients with their variables."""
     data = data_adapter.expand_1d(next(iterator))
     x, y, sample_weight = data_adapter.unpack_x_y_sample_weight(data)
@@ -135,7 +146,9 @@ def _step_gradients(model: Any, iterator: Any, emit: Emit) -> list[tuple[Any, An
     return updates.compute_gradients(model.optimizer, loss, variables)
 
 
-def _evaluate(model: Any, run: Run, iterator: Any, emit: Emit) -> Any:
+def _evaluate(
+    model: tf.keras.Model, run: Run, iterator: Iterator[Tensors], emit: Emit
+) -> Tensors | None:
     def step() -> None:
         data = next(iterator)
         with _tags.phase("forward"):
@@ -145,7 +158,9 @@ def _evaluate(model: Any, run: Run, iterator: Any, emit: Emit) -> Any:
     return None if run.streams else model.get_metrics_result()
 
 
-def _predict(model: Any, run: Run, iterator: Any, emit: Emit) -> Any:
+def _predict(
+    model: tf.keras.Model, run: Run, iterator: Iterator[Tensors], emit: Emit
+) -> Tensors:
     outputs: list[Any] = []
 
     def step() -> None:
@@ -165,11 +180,13 @@ def _repeat(times: int, body: Callable[[], None]) -> None:
         loops.repeat(times, lambda: body() or [])
 
 
-def _counter(model: Any, mode: Mode) -> Any:
+def _counter(model: tf.keras.Model, mode: Mode) -> tf.Variable:
     return getattr(model, f"_{mode.value}_counter")
 
 
-def reset_metrics_of_all_replicas(model: Any, starts: Any) -> None:
+def reset_metrics_of_all_replicas(
+    model: tf.keras.Model, starts: tf.Tensor | None
+) -> None:
     """At the start of an epoch, forget what the replicas' own metrics hold.
 
     The host resets the metrics of the first replica only. `starts` is None where there
@@ -178,14 +195,16 @@ def reset_metrics_of_all_replicas(model: Any, starts: Any) -> None:
     if starts is None:
         return
 
-    def reset() -> Any:
+    def reset() -> tf.Operation:
         model.reset_metrics()
         return tf.no_op()
 
     tf.cond(starts, reset, tf.no_op)
 
 
-def over_replicas(model: Any, run: Run, results: Any, last: bool = False) -> Any:
+def over_replicas(
+    model: tf.keras.Model, run: Run, results: Tensors, last: bool = False
+) -> Tensors:
     """Metrics reduced over the replicas as the model's options say.
 
     Without a reduction every replica keeps its own, or all get those of the `last`.

@@ -19,6 +19,7 @@ from tf_keras.src.optimizers import optimizer_v1
 from tf_keras.src.optimizers.legacy import optimizer_v2
 
 from popple.engine.tensorflow import ACCUMULATE, region
+from tensorflow_ipu._types import DTypeLike, Optimizer
 
 from ... import _tags
 
@@ -36,7 +37,7 @@ GradientsAndVariables = Sequence[tuple[Any, Any]]
 
 
 def compute_gradients(
-    optimizer: Any, loss: Any, variables: Sequence[Any]
+    optimizer: Optimizer, loss: tf.Tensor, variables: Sequence[Any]
 ) -> list[tuple[Any, Any]]:
     """Gradients of `loss` as the optimiser wants them computed."""
     with _tags.phase("backward"):
@@ -50,10 +51,10 @@ def compute_gradients(
 
 
 def apply_gradients(
-    optimizer: Any,
+    optimizer: Optimizer,
     gradients_and_variables: GradientsAndVariables,
     captured: dict[str, Any] | None = None,
-) -> Any:
+) -> tf.Operation | None:
     """Update the variables."""
     with _tags.phase("update"):
         if captured and takes_captured_gradients(optimizer):
@@ -63,7 +64,7 @@ def apply_gradients(
         return optimizer.apply_gradients(gradients_and_variables)
 
 
-def takes_captured_gradients(optimizer: Any) -> bool:
+def takes_captured_gradients(optimizer: Optimizer) -> bool:
     """Whether the optimiser looks at gradients that layers captured."""
     said = getattr(optimizer, "supports_captured_grads", None)
     if said is not None:
@@ -72,7 +73,7 @@ def takes_captured_gradients(optimizer: Any) -> bool:
     return "captured_grads" in parameters
 
 
-def check_minimize_is_kept(optimizer: Any) -> None:
+def check_minimize_is_kept(optimizer: Optimizer) -> None:
     """Refuse an optimiser with a `minimize` of its own: nothing would call it."""
     if isinstance(optimizer, loss_scale_optimizer.LossScaleOptimizer):
         optimizer = optimizer.inner_optimizer
@@ -91,7 +92,7 @@ def accumulated(
     variables: Sequence[Any],
     num_steps: int,
     method: Reduction,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> list[tuple[Any, Any]]:
     """Run `step` so many times; its gradients reduced, for one update.
 
@@ -99,7 +100,7 @@ def accumulated(
     """
     present: list[bool] = []
 
-    def add_step(index: Any, *sums: Any) -> list[Any]:
+    def add_step(index: tf.Tensor, *sums: Any) -> list[Any]:
         gradients = list(step())
         present[:] = [gradient is not None for gradient in gradients]
         of_sum, of_new = accumulation.scales(method, index, num_steps)
@@ -120,7 +121,7 @@ def accumulated(
     ]
 
 
-def _added(total: Any, of_sum: Any, new: Any, of_new: Any) -> Any:
+def _added(total: tf.Tensor, of_sum: Any, new: Any, of_new: Any) -> tf.Tensor:
     with region(ACCUMULATE):
         before = accumulation.scaled(total, of_sum)
         return before + accumulation.contribution(new, of_new, total.dtype)
@@ -129,7 +130,9 @@ def _added(total: Any, of_sum: Any, new: Any, of_new: Any) -> Any:
 class KerasOptimizer(training_optimizer.Optimizer):
     """An optimiser of Keras as TensorFlow's own pipelines want it."""
 
-    def __init__(self, optimizer: Any, variables: Callable[[], Sequence[Any]]) -> None:
+    def __init__(
+        self, optimizer: Optimizer, variables: Callable[[], Sequence[Any]]
+    ) -> None:
         super().__init__(use_locking=False, name="keras_optimizer")
         self._optimizer = optimizer
         self._variables = variables
@@ -140,7 +143,11 @@ class KerasOptimizer(training_optimizer.Optimizer):
         return takes_captured_gradients(self._optimizer)
 
     def compute_gradients(
-        self, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any
+        self,
+        loss: tf.Tensor,
+        var_list: Sequence[tf.Variable] | None = None,
+        *args: Any,
+        **kwargs: Any,
     ) -> list[tuple[Any, Any]]:
         """Gradients for the model's weights."""
         return compute_gradients(self._optimizer, loss, self._variables())
@@ -149,8 +156,8 @@ class KerasOptimizer(training_optimizer.Optimizer):
         self,
         grads_and_vars: GradientsAndVariables,
         captured_grads: dict[str, Any] | None = None,
-        global_step: Any = None,
+        global_step: tf.Variable | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> tf.Operation | None:
         """Update the model's weights."""
         return apply_gradients(self._optimizer, list(grads_and_vars), captured_grads)

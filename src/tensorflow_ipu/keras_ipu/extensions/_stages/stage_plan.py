@@ -101,7 +101,7 @@ def annotated_stage(node: Any) -> int | None:
     return getattr(node, "_pipeline_stage", of_layer)
 
 
-def plan_stages(model: Any, assignments: Any) -> StagePlan:
+def plan_stages(model: tf.keras.Model, assignments: Any) -> StagePlan:
     """The calls of `model` with the stages that `assignments` give them."""
     network = model._get_network()
     plan = StagePlan(inputs=[])
@@ -124,7 +124,7 @@ def check_no_stage_empty(plan: StagePlan) -> None:
 
 
 def _add_calls(
-    plan: StagePlan, model: Any, assignments: Any, inputs: Sequence[int]
+    plan: StagePlan, model: tf.keras.Model, assignments: Any, inputs: Sequence[int]
 ) -> list[int]:
     """Append the calls of `model` started from `inputs`; the values it returns."""
     network = model._get_network()
@@ -153,11 +153,11 @@ def _add_calls(
     return [known[key] for key in _keys(network.outputs)]
 
 
-def _keys(tensors: Any) -> list[str]:
+def _keys(tensors: Sequence[tf.Tensor]) -> list[str]:
     return [str(id(tensor)) for tensor in tf.nest.flatten(tensors)]
 
 
-def _is_model(layer: Any) -> bool:
+def _is_model(layer: tf.keras.layers.Layer) -> bool:
     return hasattr(layer, "get_pipeline_stage_assignment")
 
 
@@ -182,7 +182,7 @@ def _check_length(assignments: Any, num_calls: int) -> None:
         )
 
 
-def _check_nested(model: Any, assignment: Any, node: Any) -> None:
+def _check_nested(model: tf.keras.Model, assignment: Any, node: Any) -> None:
     wanted = model._NESTED_ASSIGNMENT
     if not isinstance(assignment, wanted):
         raise ValueError(
@@ -193,7 +193,7 @@ def _check_nested(model: Any, assignment: Any, node: Any) -> None:
     _check_same(assignment.nested_model, node.layer)
 
 
-def _check_layer(model: Any, assignment: Any, node: Any) -> None:
+def _check_layer(model: tf.keras.Model, assignment: Any, node: Any) -> None:
     wanted, layer = model._LAYER_ASSIGNMENT, node.layer
     if not isinstance(assignment, wanted):
         raise ValueError(
