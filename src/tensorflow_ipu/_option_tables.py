@@ -166,8 +166,7 @@ REFUSED: Mapping[str, str] = {
         "The optimizer that the model was compiled with is used."
     ),
     "set_gradient_accumulation_options.num_mini_batches": (
-        "Set the `gradient_accumulation_steps_per_replica` argument to "
-        "`set_gradient_accumulation_options` instead."
+        "`gradient_accumulation_steps_per_replica` says it in this method."
     ),
     "set_gradient_accumulation_options.experimental_normalize_gradients": _MEAN,
     "set_pipelining_options.gradient_accumulation_count": (

@@ -218,8 +218,8 @@ class IPUConfig(_Category):
         group_size = self.norms.experimental.distributed_batch_norm_replica_group_size
         if self.io_tiles.num_io_tiles > 0 and group_size > 1:
             raise ValueError(
-                "norms.experimental.distributed_batch_norm_replica_group_size is not "
-                "supported with I/O tiles. Set one of them only."
+                "A norms.experimental.distributed_batch_norm_replica_group_size above "
+                "1 is not supported with I/O tiles. Set one of them only."
             )
 
     def _check_ids(self) -> None:
@@ -265,7 +265,7 @@ def configure_ipu_system(
     is_other = bool(existing) and existing[0] != options
     if reset_configuration and is_other and existing[0].device_config:
         logging.warn(
-            "Resetting existing IPU configuration before applying new configuration"
+            "Resetting existing IPU configuration: another one takes its place"
         )
         reset_ipu_configuration()
     name_unused_options(options, IPUConfig(), is_message=options is config)

@@ -42,8 +42,7 @@ def dataset_benchmark(
             raise ValueError(f"Expected `{name}` to be at least 1; it is {value}.")
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(
-            "Expected `dataset` argument to be of type `tf.data.Dataset`, but got "
-            f"{dataset} instead."
+            f"`dataset` must be a tf.data.Dataset, not {type(dataset).__name__}."
         )
     types = structure.get_flat_tensor_types(dataset.element_spec)
     shapes = structure.get_flat_tensor_shapes(dataset.element_spec)
@@ -78,8 +77,8 @@ def infeed_benchmark(
     """The same for the data set of an infeed queue."""
     if not isinstance(infeed_queue, IPUInfeedQueue):
         raise TypeError(
-            "Expected `infeed_queue` argument to be of type "
-            f"`ipu.ipu_infeed_queue.IPUInfeedQueue`, but got {infeed_queue} instead."
+            "`infeed_queue` must be an IPUInfeedQueue, not "
+            f"{type(infeed_queue).__name__}."
         )
     return dataset_benchmark(
         infeed_queue._dataset, number_of_epochs, elements_per_epochs, print_stats

@@ -96,7 +96,8 @@ class IPUInfeedQueue:
         """Starts the data set from its first element; in graphs, an operation."""
         if self._from_spec:
             raise RuntimeError(
-                "IPUInfeedQueue created from spec should already be initialized."
+                "This IPUInfeedQueue was made from a spec, so its queue is initialized:"
+                " use the initializer of the first one."
             )
         if self._initialized and not tf.executing_eagerly():
             raise ValueError(
@@ -197,8 +198,8 @@ class IPUInfeedQueue:
     def _type_spec(self) -> _IPUInfeedQueueSpec:
         if not self._initialized:
             raise RuntimeError(
-                "Spec for IPUInfeedQueue can only be created for already initialized"
-                " queues."
+                "There is no spec for an IPUInfeedQueue that is not initialized: run"
+                " its `initializer` first."
             )
         return _IPUInfeedQueueSpec(
             self._id,
@@ -289,8 +290,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
         from_part = infeed_spec is not None or element_spec is not None
         if (dataset is None and not from_spec) or (dataset is not None and from_part):
             raise ValueError(
-                "Either `dataset` or both `infeed_spec` and `element_spec` need to be"
-                " provided."
+                "Give `dataset`, or `infeed_spec` together with `element_spec`."
             )
         if dataset is None:
             self._infeed_queue = infeed_spec._from_components(None)
@@ -426,7 +426,7 @@ def _check_shapes(shapes: Sequence[Any]) -> None:
         if not shape.is_fully_defined():
             raise ValueError(
                 f"Output shape {shape} is not fully defined, and programs for the IPU"
-                " have static shapes. If using tf.Dataset.batch, set"
+                " have static shapes. Where it comes from `batch()`, set"
                 " `drop_remainder=True`."
             )
 
@@ -434,7 +434,7 @@ def _check_shapes(shapes: Sequence[Any]) -> None:
 def _checked_prefetch_depth(prefetch_depth: int | None) -> int:
     depth = prefetch_depth or _DEFAULT_PREFETCH_DEPTH
     if depth <= 0:
-        raise ValueError(f"prefetch_depth must be greater than zero, but it is {depth}")
+        raise ValueError(f"prefetch_depth must be greater than zero, not {depth}.")
     if depth > _MOST_PREFETCH_DEPTH:
-        raise ValueError(f"prefetch_depth must be less than 256, but it is {depth}")
+        raise ValueError(f"prefetch_depth is {depth}, and must be less than 256.")
     return depth

@@ -91,9 +91,8 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         self._outfeed_mode = outfeed_mode or IPUOutfeedMode.ALL
         if not isinstance(self._outfeed_mode, IPUOutfeedMode):
             raise ValueError(
-                "Expected `outfeed_mode` value to be of"
-                " `ipu_outfeed_queue.IPUOutfeedMode` type, but is"
-                f" {type(outfeed_mode)}."
+                "`outfeed_mode` is an `ipu_outfeed_queue.IPUOutfeedMode`, not"
+                f" {type(outfeed_mode).__name__}."
             )
         self._device_ordinal = feeds.checked_ordinal(device_ordinal)
         if buffer_depth <= 0:
@@ -246,8 +245,8 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             )
         if not self._outfeed_all:
             raise RuntimeError(
-                "IPUOutfeedQueue can only be iterated over if the `outfeed_mode` is set"
-                " to 'IPUOutfeedMode.ALL'."
+                "An IPUOutfeedQueue can only be iterated over in the mode"
+                " `IPUOutfeedMode.ALL`; use `dequeue()`."
             )
         return IPUOutfeedQueueIterator(self)
 

@@ -136,8 +136,8 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         spec = specs.call_with(self._model_fn, self._arguments(mode))
         if not isinstance(spec, IPUPipelineEstimatorSpec):
             raise TypeError(
-                "The `model_fn` used with `IPUPipelineEstimator` must return"
-                " `IPUPipelineEstimatorSpec`."
+                "The `model_fn` of a pipeline must return `IPUPipelineEstimatorSpec`,"
+                f" not {type(spec).__name__}."
             )
         return spec
 
@@ -214,11 +214,12 @@ class _Pipeline:
         metrics = self._model.eval_metrics_fn(*args, **kwargs)
         if not isinstance(metrics, dict):
             raise TypeError(
-                f"The `eval_metrics_fn` must return a dict, but got {type(metrics)}."
+                "`eval_metrics_fn` must return a dict of metrics, not"
+                f" {type(metrics).__name__}."
             )
         if specs.LOSS_METRIC_KEY not in metrics:
             raise KeyError(
-                "The dict returned from `eval_metrics_fn` must contain"
+                "What `eval_metrics_fn` returns must contain the loss, as"
                 f" '{specs.LOSS_METRIC_KEY}'."
             )
         return dict(metrics)
@@ -235,8 +236,8 @@ def _check_devices(model: IPUPipelineEstimatorSpec, num_shards: int) -> None:
     if not num_shards / 2 < len(stages) <= num_shards:
         raise ValueError(
             f"This pipeline requires {len(stages)} devices, but"
-            f" `IPURunConfig.num_shards` was set to {num_shards} (num_shards/2 <"
-            " pipeline_devices <= num_shards)."
+            f" `IPURunConfig.num_shards` was set to {num_shards}: it must be the same,"
+            " or the next power of two."
         )
 
 
@@ -259,7 +260,7 @@ def _only_prediction(found: Any) -> tf.Tensor:
         return found
     if len(found) != 1:
         raise ValueError(
-            "The last computational stage must return exactly one prediction tensor,"
-            f" but got {len(found)}"
+            "The last stage must return exactly one prediction tensor, and it returns"
+            f" {len(found)}."
         )
     return found[0]

@@ -85,8 +85,8 @@ def _next_state(
     tensors = returned[: len(returned) - len(operations)]
     if any(isinstance(output, tf.Operation) for output in tensors):
         raise ValueError(
-            "IPU loop body must return zero or more Tensor values followed by zero or"
-            " more Operations."
+            "The body of a loop returns its tensors first and operations after them;"
+            " here an operation comes before a tensor."
         )
     before, after = [[tensor.dtype for tensor in group] for group in (values, tensors)]
     if before != after:
@@ -121,7 +121,7 @@ def _check_arguments(
         fed = f" and {number} additional inputs from infeed"
     note = ""
     if infeed_of_loop is not None:
-        note = " Note that infeed is not passed to the loop condition."
+        note = " The condition is not given what the infeed has."
     raise TypeError(
         f"Supplied loop {role} function cannot be called with the specified inputs."
         f" You specified {arity} inputs: {inputs}{fed}, but the loop {role} needs"

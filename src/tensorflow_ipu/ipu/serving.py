@@ -120,8 +120,8 @@ def export_keras(
     """Write the predictions of a Keras model as a SavedModel; see its method."""
     if not hasattr(model, "export_for_ipu_serving"):
         raise ValueError(
-            "Provided model was not created inside an IPU strategy, so it does not"
-            " contain IPU-specific functions. Create it inside `strategy.scope()`."
+            "The model was not made in the scope of an IPUStrategy, so it cannot be"
+            " exported. Create it inside `strategy.scope()`."
         )
     return model.export_for_ipu_serving(
         export_dir,

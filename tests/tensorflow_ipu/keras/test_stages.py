@@ -98,7 +98,7 @@ def test_a_list_must_be_an_assignment_of_the_model() -> None:
         (good[::-1], "does not match the post-order"),
         ([other, good[1]], "must be an instance of `FunctionalLayer"),
         (assign(model, [0, None]), "has not been assigned a pipeline stage"),
-        (tuple(good), "needs to be a list"),
+        (tuple(good), "must be a list"),
         (assign(model, [1, 0]), "in pipeline stage 0 has a dependency"),
     ):
         with pytest.raises(ValueError, match=match):

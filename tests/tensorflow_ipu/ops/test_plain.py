@@ -99,7 +99,7 @@ def test_multi_conv_calls_the_function() -> None:
     double = ipu.nn_ops.multi_conv(lambda x, y: (2 * x, y))
     assert [t.numpy() for t in double(1.0, 2.0)] == [2.0, 2.0]
     refused = ipu.nn_ops.multi_conv(lambda x: x, options=["a"])
-    with pytest.raises(TypeError, match="`options` to be a `dict`"):
+    with pytest.raises(TypeError, match="`options` of multi_conv are a `dict`"):
         refused(1.0)
 
 

@@ -92,7 +92,7 @@ def test_signatures_and_folders_are_checked(tmp_path: Path) -> None:
     (tmp_path / "full" / "file").touch()
     with pytest.raises(ValueError, match="is not empty"):
         serving.export_single_step(abs, str(tmp_path / "full"), 1, [VECTOR])
-    with pytest.raises(ValueError, match="deduction from given `predict_step`"):
+    with pytest.raises(ValueError, match="does not tell its input_signature"):
         serving.export_single_step(lambda x: x, str(tmp_path / "m"), 1)
     with pytest.raises(TypeError, match="not an instance of TensorSpec"):
         serving.export_single_step(lambda x: x, str(tmp_path / "m"), 1, [3])

@@ -30,7 +30,7 @@ class Dropout(IPULayer):
         kwargs.pop("ref", None)
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
-            raise ValueError(f"The rate must be in the range [0, 1), but was {rate}.")
+            raise ValueError(f"rate is {rate}, and it must be in the range [0, 1).")
         self.rate = rate
         self.noise_shape = noise_shape
         self.seed = seed

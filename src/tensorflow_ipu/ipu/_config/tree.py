@@ -185,8 +185,8 @@ class _ConfigBase:
         for owner, k, metadata in self._options():
             if metadata.name not in dct:
                 logging.warn(
-                    f"{metadata.name} didn't have a value: the existing value will be "
-                    "retained"
+                    f"{metadata.name} didn't have a value in what was read: it stays "
+                    "as it is"
                 )
                 continue
             value = _restore(dct[metadata.name], metadata.actual_type)

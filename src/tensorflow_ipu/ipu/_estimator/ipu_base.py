@@ -53,10 +53,10 @@ class IPUEstimatorBase(estimator.Estimator):
     ) -> None:
         if not isinstance(config, ipu_run_config.RunConfig):
             raise ValueError(
-                "`config` must be provided with type `ipu_run_config.RunConfig`"
+                "`config` must be an `ipu_run_config.RunConfig`: give one."
             )
         if params is not None and not isinstance(params, dict):
-            raise ValueError("`params` is expected to be of type `dict`")
+            raise ValueError(f"`params` must be a dict, not {type(params).__name__}.")
         given = {mode: size for mode, size in batch_sizes.items() if size is not None}
         if given and _BATCH_SIZE in (params or {}):
             raise ValueError(

@@ -104,12 +104,13 @@ class Loops:
         on_host = getattr(spec, "eval_metrics", None)
         if not spec.eval_metric_ops and not on_host:
             raise ValueError(
-                "EstimatorSpec must contain either eval_metric_ops or eval_metrics when"
-                " evaluating"
+                "For evaluation a model must contain either eval_metric_ops or"
+                " eval_metrics: add one to what `model_fn` returns."
             )
         if spec.eval_metric_ops and on_host:
             raise ValueError(
-                "EstimatorSpec cannot contain both eval_metric_ops and eval_metrics"
+                "A model cannot contain both eval_metric_ops and eval_metrics: keep"
+                " those of the device, or those of the host."
             )
         self._metrics_function, shown = on_host or (None, None)
         if on_host is None:

@@ -171,7 +171,7 @@ def call_model_fn(
     """Call a `model_fn`, which need not take labels where there are none."""
     if labels is not None and "labels" not in argument_names(model_fn):
         raise ValueError(
-            "model_fn does not take labels, but input_fn returns labels. Give it a"
+            "model_fn does not take labels, and the data set has some. Give it a"
             " `labels` argument, or leave them out of the data set."
         )
     return call_with(model_fn, {**given, "features": features, "labels": labels})

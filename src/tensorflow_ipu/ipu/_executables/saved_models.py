@@ -48,8 +48,8 @@ class Export:
     def __post_init__(self) -> None:
         if not isinstance(self.output_names, str | list | None):
             raise TypeError(
-                "output_names must be either a string or a list, received"
-                f" {type(self.output_names)}"
+                "output_names is a name or a list of names, not"
+                f" {type(self.output_names)}."
             )
 
     def write(self, folder: str) -> Function:
@@ -113,15 +113,14 @@ def _check_fit(values: Sequence[Any], before: str, step: Step) -> None:
     """Refuse results that the next step does not take."""
     if len(values) != len(step.signature):
         raise ValueError(
-            f"The number of the `{before}` outputs does not match the number of"
-            f" `tf.TensorSpec` objects in the signature of `{step.name}`:"
-            f" {len(values)} and {len(step.signature)}."
+            f"`{before}` gives {len(values)} outputs, and the signature of"
+            f" `{step.name}` has {len(step.signature)} entries: they must be as many."
         )
     for index, (value, spec) in enumerate(zip(values, step.signature, strict=True)):
         if not tf.is_tensor(value):
             raise ValueError(
-                f"`{before}` returned value at position {index}: it is not an instance"
-                " of tf.Tensor"
+                f"Value {index} that `{before}` returned is no tf.Tensor, but"
+                f" {type(value).__name__}."
             )
         if value.shape != spec.shape or value.dtype != spec.dtype:
             raise ValueError(
@@ -154,8 +153,8 @@ def step_of(
     names = names[len(inputs) :]
     if len(specs) != len(names):
         raise ValueError(
-            f"Length of input_signature does not match the number of {name} arguments:"
-            f" input_signature: {specs}, names: {names}"
+            f"{name} takes {len(names)} arguments ({', '.join(names)}), and its"
+            f" input_signature has {len(specs)} entries: {specs}."
         )
     named = [
         tf.TensorSpec(spec.shape, spec.dtype, name=argument)
@@ -170,7 +169,7 @@ def check_signature(name: str, signature: Any) -> None:
         return
     if not isinstance(signature, tuple | list):
         raise TypeError(
-            f"`{name}` must be an instance of tuple or list. Received {type(signature)}"
+            f"`{name}` is a list or a tuple of specs, not {type(signature).__name__}."
         )
     if not signature:
         raise ValueError(f"`{name}` must be not empty.")
@@ -190,16 +189,15 @@ def check_dataset(dataset: tf.data.Dataset, signature: Any, name: str) -> None:
         )
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(
-            "If `input_dataset` is provided, it should be an instance of tf.Dataset."
+            f"`input_dataset` is a tf.data.Dataset, not {type(dataset).__name__}."
         )
 
 
 def _own_signature(name: str, function: Function) -> Signature:
     if not isinstance(function, _FUNCTION):
         raise ValueError(
-            f"`input_signature` deduction from given `{name}` is not possible. Please"
-            " mark it as tf.function with `input_signature` parameter set or provide"
-            f" `{name}_signature` or `input_dataset`."
+            f"`{name}` does not tell its input_signature. Make it a tf.function with"
+            f" one, or give `{name}_signature` or `input_dataset`."
         )
     if function.input_signature is None:
         raise ValueError(

@@ -52,8 +52,8 @@ def multi_conv(
         def call(*args: Any) -> Tensors:
             if options and not isinstance(options, dict):
                 raise TypeError(
-                    "Expected the multi_conv `options` to be a `dict`, but got "
-                    f"{options} instead."
+                    "The `options` of multi_conv are a `dict` of texts, not "
+                    f"{options!r}."
                 )
             with tf.name_scope("multi_conv"):
                 wrong = _wrong(options or {})

@@ -86,8 +86,8 @@ def embedded_runtime_call(
     expected = context.signature().streamed_inputs
     if len(inputs) != len(expected):
         raise Exception(
-            f"Embedded application call expects {len(expected)} inputs, but"
-            f" {len(inputs)} were provided."
+            f"A call of this application takes {len(expected)} inputs, not"
+            f" {len(inputs)}."
         )
     _check(inputs, expected, TypeError)
     engine = ENGINES.running(context.name())

@@ -28,9 +28,7 @@ def embedding_lookup(
     """
     factor = int(serialization_factor)
     if factor < 1:
-        raise ValueError(
-            f"serialization_factor has to be at least 1, but was {factor}."
-        )
+        raise ValueError(f"serialization_factor is {factor}, and has to be at least 1.")
     num_rows = params.shape[0]
     if num_rows % factor:
         raise ValueError(
@@ -220,7 +218,8 @@ class HostEmbedding:
     ) -> None:
         if not tf.is_tensor(embedding_tensor):
             raise ValueError(
-                "HostEmbedding embedding_tensor is not a tensorflow tensor"
+                "The table of a HostEmbedding is a tensor, not "
+                f"{type(embedding_tensor).__name__}."
             )
         if not isinstance(optimizer_spec, type(None) | HostEmbeddingOptimizerSpec):
             raise ValueError(

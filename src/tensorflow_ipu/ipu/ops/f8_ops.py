@@ -86,8 +86,7 @@ def _bytes(data: Any) -> Tensor:
         data = tf.convert_to_tensor(data, tf.uint8)
     if data.dtype != tf.uint8:
         raise TypeError(
-            "Trying to set/update QuarterTensor data with a tensor of type "
-            f"{data.dtype}, but only uint8 are supported. Use the value that "
+            f"A QuarterTensor takes only uint8, not {data.dtype}. Use what "
             "`convert_to_f8` returned."
         )
     return data

@@ -74,7 +74,7 @@ def input_signature(
             shape[0] = batch_size
         if None in shape:
             raise ValueError(
-                "Not all dimensions of inputs can be determined. Give the inputs of "
+                f"The shape {shape} of an input is not fully known. Give the inputs of "
                 "the model a batch size, or `batch_size` when it is exported."
             )
         specs.append(tf.TensorSpec(shape, spec.dtype, spec.name))

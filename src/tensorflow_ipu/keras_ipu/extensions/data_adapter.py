@@ -124,8 +124,8 @@ class IPUDataHandler(data_adapter.DataHandler):
         """Called by Keras once the data are wrapped, before anything is counted."""
         if self._adapter.has_partial_batch():
             raise ValueError(
-                "The provided set of data has a partial batch, which could result in "
-                "data being dropped. Choose a `batch_size` (now "
+                "The provided set of data has a partial batch, which the device cannot "
+                "take. Choose a `batch_size` (now "
                 f"{self._adapter.batch_size()}) that divides the number of samples, or "
                 "pad the data."
             )
@@ -136,8 +136,8 @@ class IPUDataHandler(data_adapter.DataHandler):
         count = super()._infer_steps(steps, dataset)
         if count is None:
             raise ValueError(
-                "Could not infer the size of the data. You must specify the number of "
-                "steps to run."
+                "Could not infer the size of the data set: say how many steps there "
+                "are, with `steps_per_epoch` or `steps`."
             )
         replicas = self._require_replication_factor()
         left = count % replicas
@@ -182,9 +182,8 @@ class IPUDataHandler(data_adapter.DataHandler):
         at_a_time = self._steps_per_execution_value
         if at_a_time > steps:
             logging.warn(
-                f"`steps_per_execution` has been set to {at_a_time} but the dataset "
-                f"provided{self._to_whom()} only contains {steps} batches. Using "
-                f"{steps} as `steps_per_execution`."
+                f"The data set{self._to_whom()} has {steps} batches, fewer than the "
+                f"{at_a_time} of `steps_per_execution`: {steps} are run at a time."
             )
         elif steps % at_a_time:
             raise ValueError(
@@ -286,7 +285,7 @@ def _check_static_shapes(dataset: tf.data.Dataset) -> None:
     for spec in tf.nest.flatten(dataset.element_spec):
         if not spec.shape.is_fully_defined():
             raise ValueError(
-                f"The provided set of data contains a shape {spec.shape} which is not "
-                "fully defined. A program for the IPU needs all dimensions: with "
-                "`batch()`, set `drop_remainder=True`."
+                f"The data have the shape {spec.shape}, which is not fully defined. A "
+                "program for the IPU needs all dimensions: with `batch()`, set "
+                "`drop_remainder=True`."
             )

@@ -153,8 +153,8 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
             num_taken = 2 ** math.ceil(math.log2(num_shards))
             if num_shards > num_ipus:
                 raise ValueError(
-                    f"Current device has {num_ipus} IPUs attached, however the current "
-                    f"model requires a multiple of {num_taken} IPUs. Choose more with "
+                    f"The device has {num_ipus} IPUs, and the model requires a "
+                    f"multiple of {num_taken} IPUs. Choose more with "
                     "`auto_select_ipus`, or fewer stages."
                 )
             self._replication_factor = num_ipus // num_taken
@@ -286,8 +286,8 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         name = f"{mode.value}_step"
         if self._is_pipelined() and self._overrides(name):
             raise RuntimeError(
-                f"The function `{name}` for the model {self.name} has been overridden. "
-                "A pipelined model does not call it: remove the override."
+                f"The function `{name}` of {self.name} has been overridden, and a "
+                "pipelined model does not call it: remove the override."
             )
 
     # Saving.
@@ -300,9 +300,8 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
     def _assert_weights_created(self) -> None:
         if not self.built:
             raise ValueError(
-                f"Weights for model {self.name} have not yet been created. Weights are "
-                "created when the Model is first called on inputs or `build()` is "
-                "called with an `input_shape`."
+                f"Weights for model {self.name} have not yet been created. Call it on "
+                "inputs first, or `build()` with an `input_shape`."
             )
 
     def export_for_ipu_serving(

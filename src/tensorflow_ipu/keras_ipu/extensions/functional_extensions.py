@@ -73,8 +73,8 @@ class FunctionalExtension(KerasExtensionBase):
         own = getattr(type(self), "call", None)
         if self._is_pipelined() and own is not functional.Functional.call:
             raise RuntimeError(
-                f"The function `call` for the model {self.name} has been overridden. A "
-                "pipelined functional model runs its layers, not `call`: remove it."
+                f"The function `call` of {self.name} has been overridden. A pipelined "
+                "functional model runs its layers, not `call`: remove it."
             )
 
     def _get_config_supported(self) -> bool:

@@ -145,9 +145,9 @@ class ModelExtension(KerasExtensionBase):
         """
         if self._ipu_network is None:
             raise RuntimeError(
-                f"Cannot set pipeline stage assignments for model `{self.name}` which "
-                "has not been built yet. Please call `model.build()` first, or use "
-                "`PipelineStage` scopes in `call`."
+                f"`{self.name}` has not been built yet, so there are no layers to put "
+                "in stages. Call `model.build()` first, or use `PipelineStage` scopes "
+                "in `call`."
             )
         plan_stages(self, pipeline_stage_assignment)
         self._assign_stages(pipeline_stage_assignment)
@@ -168,8 +168,8 @@ class ModelExtension(KerasExtensionBase):
     def _check_call_is_kept(self) -> None:
         if not self._has_call():
             raise NotImplementedError(
-                f"The function `call` for the model {self.name} has not been "
-                "implemented. A subclass of `Model` must have one."
+                "The function `call` is missing: a subclass of `Model` must have one, "
+                f"and {self.name} has none."
             )
 
     def _assert_weights_created(self) -> None:
@@ -257,8 +257,8 @@ def _shape_of(value: Any) -> Any:
         return tuple(value.shape.as_list())
     if not isinstance(value, tuple | list | tf.TensorShape | dict):
         raise ValueError(
-            "Specified input shape is not one of the valid types. Give a batch input "
-            f"shape as a tuple, a list of such, or a `keras.Input`, not {type(value)}."
+            "The input shape is not one of the valid types: a tuple with the batch, a "
+            f"list of such, or a `keras.Input`, not {type(value)}."
         )
     return value
 

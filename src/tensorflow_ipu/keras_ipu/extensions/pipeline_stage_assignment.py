@@ -46,8 +46,8 @@ class PipelineStage:
         strategy = tf.distribute.get_strategy()
         if not hasattr(strategy, "_patch_keras_extension"):
             raise RuntimeError(
-                "PipelineStage may only be used from within an IPUStrategy context. "
-                "Open it inside `with strategy.scope():`."
+                "A PipelineStage counts within an IPUStrategy only: open it inside "
+                "`with strategy.scope():`."
             )
         if hasattr(strategy, _STAGE):
             raise RuntimeError(

@@ -91,7 +91,7 @@ class SequentialExtension(KerasExtensionBase):
         """
         given, layers = pipeline_stage_assignment, self.layers
         if not isinstance(given, list):
-            raise ValueError("`pipeline_stage_assignment` needs to be a list.")
+            raise ValueError("`pipeline_stage_assignment` must be a list of stages.")
         if len(given) != len(layers):
             raise ValueError(
                 "The length of the provided `pipeline_stage_assignment` "
@@ -131,8 +131,8 @@ class SequentialExtension(KerasExtensionBase):
     def _check_call_is_kept(self) -> None:
         if self._is_pipelined() and type(self).call is not sequential.Sequential.call:
             raise RuntimeError(
-                f"The function `call` for the model {self.name} has been overridden. A "
-                "pipelined Sequential model runs its layers, not `call`: remove it."
+                f"The function `call` of {self.name} has been overridden. A pipelined "
+                "Sequential model runs its layers, not `call`: remove it."
             )
 
     def _get_config_supported(self) -> bool:
@@ -178,7 +178,7 @@ def _check_steps_of_one(layers: list[Any], assignments: list[Any]) -> None:
         stage = each.pipeline_stage
         if stage is None:
             raise ValueError(
-                f"Layer {each.layer.name} has not been assigned a pipeline stage."
+                f"Layer {each.layer.name} has no pipeline stage: give it a number."
             )
         if layer is not each.layer:
             raise ValueError(

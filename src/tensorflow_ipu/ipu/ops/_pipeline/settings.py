@@ -122,11 +122,12 @@ class Settings:
         infeed, outfeed = self.infeed_queue, self.outfeed_queue
         if infeed is not None and not isinstance(infeed, IPUInfeedQueue):
             raise TypeError(
-                "infeed_queue is not an instance of ipu_infeed_queue.IPUInfeedQueue"
+                f"infeed_queue is not an IPUInfeedQueue, but {type(infeed).__name__}."
             )
         if outfeed is not None and not isinstance(outfeed, IPUOutfeedQueue):
             raise TypeError(
-                "outfeed_queue is not an instance of ipu_outfeed_queue.IPUOutfeedQueue"
+                "outfeed_queue is not an IPUOutfeedQueue, but "
+                f"{type(outfeed).__name__}."
             )
 
     def _check_devices(self) -> None:
@@ -135,8 +136,8 @@ class Settings:
             raise TypeError("device_mapping argument needs to be a list or a tuple.")
         if len(mapping) != len(self.stages):
             raise ValueError(
-                f"Each stage must be mapped to an IPU: {len(mapping)} mappings != "
-                f"{len(self.stages)} stages"
+                "Each stage must be mapped to an IPU: device_mapping has "
+                f"{len(mapping)} entries for {len(self.stages)} stages."
             )
         flat = flat_list(mapping)
         interleaved = self.schedule is PipelineSchedule.Interleaved
@@ -166,7 +167,7 @@ class Settings:
             return
         if self.outfeed_queue is None:
             raise ValueError(
-                "An outfeed_queue must be provided when accumulate_outfeed is True."
+                "An outfeed_queue must be provided for what accumulate_outfeed sums up."
             )
         if self.outfeed_queue._outfeed_mode is not IPUOutfeedMode.ALL:
             raise ValueError(
@@ -255,8 +256,8 @@ def _checked_reduction(
     method = GradientAccumulationReductionMethod.parse(method)
     if method is not _SUM and batch_serialization_iterations != 1:
         raise ValueError(
-            "batch_serialization_iterations != 1 is only supported when "
-            "reduction_method is GradientAccumulationReductionMethod.SUM"
+            f"batch_serialization_iterations is {batch_serialization_iterations}: more "
+            "than 1 is only supported when reduction_method is SUM."
         )
     return method
 
@@ -270,8 +271,7 @@ def _checked_schedule(
         return PipelineSchedule.Sequential if serial else PipelineSchedule.Grouped
     if not isinstance(schedule, PipelineSchedule):
         raise TypeError(
-            "The given pipeline_schedule is not a member of the PipelineSchedule "
-            "enumeration."
+            f"pipeline_schedule must be a PipelineSchedule, not {schedule!r}."
         )
     if serial and schedule is not PipelineSchedule.Sequential:
         raise NotImplementedError(
@@ -285,8 +285,7 @@ def _checked_recomputation(mode: Any) -> RecomputationMode:
     mode = RecomputationMode.Auto if mode is None else mode
     if not isinstance(mode, RecomputationMode):
         raise TypeError(
-            "The given recomputation_mode is not a member of the RecomputationMode "
-            "enumeration."
+            f"recomputation_mode must be a RecomputationMode, not {mode!r}."
         )
     return mode
 
@@ -294,7 +293,7 @@ def _checked_recomputation(mode: Any) -> RecomputationMode:
 def _checked_stages(stages: Any) -> Sequence[Any]:
     """The stages, a list or a tuple."""
     if not isinstance(stages, list | tuple):
-        raise TypeError("computational_stages argument needs to be a list or a tuple.")
+        raise TypeError("computational_stages must be a list or a tuple of functions.")
     return stages
 
 
@@ -314,7 +313,7 @@ def _check_stage_options(name: str, options: Any, num_stages: int) -> None:
     """Refuse options that are not one `PipelineStageOptions` for each stage."""
     if options is None:
         return
-    what = f"{name} must be a list or a tuple of PipelineStageOptions objects"
+    what = f"{name} must be a list or a tuple of a PipelineStageOptions for each stage"
     if not isinstance(options, list | tuple):
         raise TypeError(f"{what}.")
     if len(options) != num_stages:
@@ -325,8 +324,7 @@ def _check_stage_options(name: str, options: Any, num_stages: int) -> None:
     for option in options:
         if not isinstance(option, PipelineStageOptions):
             raise TypeError(
-                f"Expected all elements of {name} to be of type PipelineStageOptions, "
-                f"but got {option} instead."
+                f"Every element of {name} is a PipelineStageOptions; {option!r} is not."
             )
 
 
@@ -334,8 +332,8 @@ def _check_update_options(options: Any) -> None:
     """Refuse options of the weight update of another type."""
     if options is not None and not isinstance(options, PipelineStageOptions):
         raise TypeError(
-            "weight_update_poplar_options to be of type PipelineStageOptions, but got "
-            f"{options} instead."
+            "weight_update_poplar_options to be of type PipelineStageOptions is needed,"
+            f" not {options!r}."
         )
 
 

@@ -199,7 +199,7 @@ class Step:
         settings = self._settings
         if settings.outfeed_loss and settings.outfeed_queue is None:
             raise ValueError(
-                "An outfeed_queue must be provided when outfeed_loss is True"
+                "An outfeed_queue must be provided for the loss of outfeed_loss."
             )
         shown = [loss] if settings.outfeed_loss else self._unmasked(outputs)
         if not shown:
@@ -215,9 +215,8 @@ class Step:
         mask = self._settings.outfeed_mask or [False] * len(outputs)
         if len(mask) != len(outputs):
             raise ValueError(
-                f"The last computational stage has {len(outputs)} outputs, but the "
-                f"`outfeed_mask` has {len(mask)} elements - these need to match in "
-                "size."
+                f"`outfeed_mask` has {len(mask)} elements for the {len(outputs)} "
+                "outputs of the last stage: it needs one for each."
             )
         return [out for out, hide in zip(outputs, mask, strict=True) if not hide]
 
@@ -241,9 +240,8 @@ class Step:
     def _check_outfeed(self, outputs: list[Any]) -> None:
         if self._settings.outfeed_queue is None:
             raise ValueError(
-                "The last computational stage has tensor outputs: "
-                f"{', '.join(map(str, outputs))}, but no outfeed_queue has been "
-                "provided."
+                "The last computational stage has tensor outputs, and there is no "
+                f"outfeed_queue for them: {', '.join(map(str, outputs))}."
             )
 
 
@@ -292,8 +290,8 @@ def _run_stage(
             return _as_tensors(stage(*args, **kwargs))
     if not isinstance(device, list):
         raise ValueError(
-            "When the pipeline stage is a list of functions, the device mapping must "
-            "also be a list of device IDs."
+            "A stage that is a list of functions needs a list of IPUs in "
+            "`device_mapping`, one for each."
         )
     if len(stage) != len(device):
         raise ValueError(
@@ -302,7 +300,7 @@ def _run_stage(
         )
     if any(isinstance(part, list) for part in stage):
         raise NotImplementedError(
-            "Multiple nested levels of pipeline stages is not supported."
+            "A stage may be a list of functions, but not of lists: write one list."
         )
     pairs = zip(stage, device, strict=True)
     return flat_list([_run_stage(part, ipu, args, kwargs) for part, ipu in pairs])
@@ -377,6 +375,7 @@ def _check_captures(function: Traced) -> None:
         is_eager = isinstance(capture, ops.EagerTensor)
         if is_value and not is_eager and not replicas.is_varying(capture):
             raise ValueError(
-                f"Trying to capture the tensor {capture.name} which is not a resource. "
-                "Pass it to the pipeline, in `inputs` or through the `infeed_queue`."
+                f"Trying to capture the tensor {capture.name} from outside of the "
+                "stages. Pass it to the pipeline, in `inputs` or through the "
+                "`infeed_queue`."
             )

@@ -298,7 +298,7 @@ def _train_epoch(
             break
     results.close()
     if logs is None:
-        raise ValueError("Expect x to be a non-empty array or dataset.")
+        raise ValueError("x has no data: give a non-empty array or dataset.")
     return copy.copy(tf_utils.sync_to_numpy_or_python_type(logs))
 
 
@@ -330,7 +330,7 @@ def _predict(
                     each if model._ipu_options.asynchronous_callbacks else [each]
                 )
     if not batches:
-        raise ValueError("Expect x to be a non-empty array or dataset.")
+        raise ValueError("x has no data: give a non-empty array or dataset.")
     callbacks.on_predict_end()
     return tf.nest.map_structure(
         lambda *parts: training.potentially_ragged_concat(list(parts)), *batches
@@ -353,8 +353,8 @@ def _check_ready(model: tf.keras.Model, method: str) -> None:
     training._disallow_inside_tf_function(method)
     if model.run_eagerly:
         raise RuntimeError(
-            "Keras models cannot run eagerly when using `IPUStrategy`. Set "
-            "`run_eagerly=False` when calling `compile`."
+            "A model of an `IPUStrategy` cannot run eagerly, as a program runs it: set "
+            "`run_eagerly=False` in `compile`."
         )
 
 

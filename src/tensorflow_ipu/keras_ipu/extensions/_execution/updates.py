@@ -81,8 +81,8 @@ def check_minimize_is_kept(optimizer: Optimizer) -> None:
         return
     if type(optimizer).minimize is not optimizer_v2.OptimizerV2.minimize:
         raise ValueError(
-            "When using Gradient Accumulation or Pipelining, the provided optimizer "
-            "must not override OptimizerV2.minimize. Change `get_gradients` or "
+            "An optimizer of a model that accumulates gradients or is a pipeline must "
+            "not override OptimizerV2.minimize. Change `get_gradients` or "
             "`apply_gradients` instead."
         )
 

@@ -172,7 +172,7 @@ _RIGHT_ORDER = (
 
 def _check_length(assignments: Any, num_calls: int) -> None:
     if not isinstance(assignments, list):
-        raise ValueError("`pipeline_stage_assignment` needs to be a list.")
+        raise ValueError("`pipeline_stage_assignment` must be a list of assignments.")
     if len(assignments) != num_calls:
         raise ValueError(
             f"The length of the provided `pipeline_stage_assignment` "
