@@ -66,6 +66,7 @@ def speaks_of_ipu(text: str) -> bool:
 
 def frames_that_import() -> Iterator[FrameType]:
     """The calls that led to this import, the nearest first."""
+    # Not `inspect.stack`, which reads the source of every frame.
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         yield frame

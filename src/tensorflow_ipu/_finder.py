@@ -88,6 +88,7 @@ def prepare_tensorflow() -> None:
     if is_for_ipu() and find_stock("tensorflow") is None:
         raise _notices.missing("TensorFlow")
     if find_stock("tf_keras") is not None:
+        # TensorFlow reads it once, when it is imported; a value of the user's counts.
         os.environ.setdefault(LEGACY_KERAS, "1")
 
 
@@ -274,6 +275,7 @@ def load_alone(name: str) -> None:
 
 def find_stock(name: str, path: Sequence[str] | None = None) -> ModuleSpec | None:
     """What the import would find without Popple."""
+    # All finders but ours, which would ask itself without end.
     others = [f for f in sys.meta_path if getattr(f, "__module__", "") != BOOT]
     specs = (finder.find_spec(name, path) for finder in others)
     return next((spec for spec in specs if spec is not None), None)

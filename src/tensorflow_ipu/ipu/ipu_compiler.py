@@ -46,12 +46,14 @@ def compile(
 
 def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Returned:
     """Call the function as TensorFlow's compiler does: on copies of its inputs."""
+    # Copies on the device: what is fed stays with the host.
     flat = [tf.identity(tensor) for tensor in tf.nest.flatten(list(inputs))]
     given = tf.nest.pack_sequence_as(list(inputs), flat)
     scope = variable_scope.get_variable_scope()
     use_resource = scope.use_resource
     graph = ops.get_default_graph()
     num_before = graph.num_operations()
+    # Replicas copy variables by their handles, which reference variables lack.
     scope.set_use_resource(True)
     try:
         with reads_first() as first:

@@ -73,6 +73,7 @@ class IPUInfeedQueue:
         self._handle = self._new_handle()
 
     def _prepared(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        # Made while the program runs, as the device fetches ahead.
         return feeds.synthetic_or_real(dataset).prefetch(self._prefetch_depth)
 
     def _restart(self, dataset: tf.data.Dataset) -> None:
@@ -179,6 +180,7 @@ class IPUInfeedQueue:
         """The iterator of this name, made where there is none yet."""
         with tf.init_scope(), tf.device(_CPU):
             return tf.raw_ops.IteratorV2(
+                # By name, so that other ends of the queue find the same iterator.
                 shared_name=f"popple_infeed_{self._id}",
                 container="",
                 **self._flat_structure,

@@ -150,6 +150,8 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             key = None if tf.executing_eagerly() else ops.get_default_graph()
             known = self._buffers.get(key)
             if known is None or known.kind != kind:
+                # Of another shape or number of replicas: queues of TensorFlow cannot be
+                # changed.
                 known = self._buffers[key] = _Buffers(*kind)
                 self._tie_dequeues(key, known)
             return known

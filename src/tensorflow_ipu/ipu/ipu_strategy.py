@@ -107,6 +107,7 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
         with tf.device(self._ipu_device):
             variable = next_creator(*args, **kwargs)
         device = device_util.canonicalize(self._ipu_device)
+        # TensorFlow would answer with the CPU, where soft placement has put it.
         setattr(variable, _patches.VARIABLE_DEVICE, device)
         return variable
 

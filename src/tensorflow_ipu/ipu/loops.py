@@ -51,6 +51,7 @@ def while_loop(
 
     def one_step(counter: Any, *state: Any) -> list[tf.Tensor] | tf.Tensor:
         args, kwargs = _body_arguments(infeed_queue._dequeue() if infeed_queue else [])
+        # What accumulates gradients in the body needs to know the iteration.
         with loop_counters.counting(counter, maximum_iterations), reads_first():
             outputs = body(*state, *args, **kwargs)
         return _next_state(counter, outputs, values)

@@ -165,6 +165,7 @@ def _uses_resource(op: Any) -> bool:
 
 def _move_to_cpu(op: Any) -> None:
     op._set_device(_CPU)
+    # Marks of the device's program, of which the initialiser is no part any more.
     for name in ("_class", "_XlaCompile", "_XlaScope"):
         op._clear_attr(name)
 

@@ -83,6 +83,7 @@ def _in_float(arguments: Settings) -> Settings:
 
 def _group_size() -> int:
     """Replicas that share their statistics in the program being built."""
+    # A single replica has nobody to share its statistics with.
     if num_replicas() == 1:
         return 1
     device = device_util.current()

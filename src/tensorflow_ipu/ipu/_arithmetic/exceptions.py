@@ -88,6 +88,7 @@ def checked(made: MadeOp, stops: Arithmetic) -> list[tf.Tensor]:
         asserts = [_assertion(*problem) for problem in _problems(made, stops)]
     if not asserts:
         return list(made.outputs)
+    # By control dependency: whoever takes the result waits for the check of it.
     with tf.control_dependencies(asserts):
         return [
             output if output.dtype in _HANDLES else tf.identity(output)

@@ -105,6 +105,7 @@ def _update(
             for name in variables
         }
         values = compute({"use_nesterov": False, **given, **held})
+    # The operator writes too, so the new values must be computed before it does.
     with tf.control_dependencies(values):
         done = stock()
     with float16.free_of_cost(), tf.control_dependencies([done]):

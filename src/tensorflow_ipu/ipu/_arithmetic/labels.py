@@ -42,6 +42,7 @@ def _known(features: TensorLike, labels: TensorLike) -> tuple[tf.Tensor, tf.Tens
         num_classes = tf.cast(tf.shape(features)[-1], labels.dtype)
         is_class = (labels >= 0) & (labels < num_classes)
     with region(SAME):
+        # Added, not multiplied: the gradient of the other rows stays as it is.
         spoiled = tf.where(is_class, 0.0, math.nan)
         features += tf.cast(spoiled, features.dtype)[:, tf.newaxis]
     with region(SAME):

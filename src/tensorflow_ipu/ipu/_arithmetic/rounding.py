@@ -149,6 +149,7 @@ def _to_steps(x: tf.Tensor) -> tf.Tensor:
     The bits that half precision lacks are the chance of the larger magnitude: added to
     random bits they carry into those that stay.
     """
+    # TensorFlow's own generator, so that `tf.random.set_seed` makes runs repeatable.
     noise = tf.random.uniform(tf.shape(x), maxval=1 << _SPARE_BITS, dtype=tf.int32)
     bits = tf.bitcast(x, tf.int32) + noise
     kept = tf.constant(-(1 << _SPARE_BITS))

@@ -33,6 +33,7 @@ def fits(value: object, hint: object) -> bool:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in _UNIONS:
         return any(fits(value, argument) for argument in arguments)
+    # Exactly: True is an int to isinstance, and a flag given for a count is a mistake.
     if type(value) is not (origin or hint):
         return False
     if not arguments:

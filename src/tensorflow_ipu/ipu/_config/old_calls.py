@@ -183,6 +183,7 @@ def select_ipus(opts: IpuOptions, indices: Sequence[int], **gone: Any) -> IpuOpt
 
 
 def _check_unselected(opts: IpuOptions) -> None:
+    # The two ways to choose devices exclude each other, and neither can be undone.
     if opts.device_config:
         raise Exception("IPU devices have already been configured.")
 

@@ -68,6 +68,7 @@ def _attribute_name(statement: ast.stmt) -> str | None:
 def _hint(statement: ast.stmt, names: dict[str, Any]) -> Any:
     if not isinstance(statement, ast.AnnAssign):
         return None
+    # In the names of the module that declares it: hints may be its own classes.
     return eval(ast.unparse(statement.annotation), names)
 
 

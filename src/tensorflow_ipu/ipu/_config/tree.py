@@ -77,6 +77,7 @@ class _ConfigBase:
             self._refuse(k)
 
     def _refuse(self, k: str) -> NoReturn:
+        # A misspelt option that was created silently would have no effect.
         near = difflib.get_close_matches(k, self._attributes)
         advice = f" Did you mean '{self._get_full_name(near[0])}'?" if near else ""
         raise ValueError(f"'{k}' is not a valid attribute of this config.{advice}")
@@ -202,6 +203,7 @@ class _ConfigBase:
         self.from_dict(json.loads(json_cfg))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _ConfigBase:
+        # Past `__init__`, which would declare all attributes with their defaults.
         new = type(self).__new__(type(self))
         memo[id(self)] = new
         new.__dict__.update(copy.deepcopy(self.__dict__, memo))

@@ -70,6 +70,7 @@ class Devices:
     ) -> None:
         self._wait = wait
         self._clock = clock
+        # Re-entrant: `configure` resets while it holds the lock.
         self._lock = threading.RLock()
         self._options: Any = None
         self._leases: dict[int, Lease] = {}
@@ -81,6 +82,7 @@ class Devices:
         _check_creator(options)
         options = _with_flags(options)
         with self._lock:
+            # Programs configure in every cell of a notebook, with the same options.
             if self._options == options:
                 return
             if self._options is not None:
@@ -219,6 +221,8 @@ class Devices:
             try:
                 return self._try_acquire(ordinal)
             except DeviceBusyError as error:
+                # Only ON_DEMAND waits for others; ALWAYS is an error at once, as on the
+                # machine.
                 if not patient or self._clock() >= deadline:
                     raise self._make_busy_error(ordinal, error) from error
             self._wait(max(flags.on_demand_device_poll_time, _MIN_POLL_MS) / 1000)

@@ -41,6 +41,8 @@ class Seeds:
     def _seed_tensorflow(self, value: int) -> None:
         # The seed of the host is the program's own if it set one.
         is_ours = self._has_seeded_tensorflow or context.global_seed() is None
+        # Setting a seed in a graph of TensorFlow 1 would change operations built later
+        # only.
         if context.executing_eagerly() and is_ours:
             random_seed.set_seed(value)
             self._has_seeded_tensorflow = True

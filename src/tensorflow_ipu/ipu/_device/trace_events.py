@@ -43,6 +43,7 @@ class EventLog:
             type=IpuTraceEvent.Type.Value(kind),
         )
         message = getattr(event, field)
+        # Present even if all its fields have their defaults.
         message.SetInParent()
         for name, value in contents.items():
             setattr(message, name, value)

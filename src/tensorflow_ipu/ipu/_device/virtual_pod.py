@@ -75,6 +75,7 @@ def find_model(version: str, tiles_per_ipu: int) -> System:
 
 def log_attached(ordinal: int, device: Device) -> None:
     """Say on stderr, as TensorFlow logs, what a device is attached to."""
+    # The original's line comes from C++, which this variable silences.
     if int(os.environ.get("TF_CPP_MIN_LOG_LEVEL") or 0) > 0:
         return
     plural = "s" if device.num_chips > 1 else ""

@@ -48,6 +48,7 @@ class Engine:
                 )
             try:
                 return self._run.call(tensors)
+            # The program has ended with its error; the next call finds a new one.
             except tf.errors.OpError:
                 self._run = _Run(self._executable, self._inputs or ())
                 raise
@@ -69,6 +70,7 @@ class _Run:
             self._build(executable, inputs)
         self._session = v1.Session(graph=graph)
         self._session.run(self._initialize, self._fed)
+        # A daemon, as Python would otherwise wait for it when a script ends.
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 

@@ -119,6 +119,7 @@ class Executable:
         archive.writestr("program.pb", self.program)
         for index, array in enumerate(self.values.values()):
             content = io.BytesIO()
+            # No pickles: a file that is exchanged must not be able to run code.
             np.save(content, array, allow_pickle=False)
             archive.writestr(f"values/{index}.npy", content.getvalue())
 

@@ -122,6 +122,7 @@ def trace(
             continue
         variable = _known(variables, outside)
         title = variable.name.partition(":")[0]
+        # Frozen variables are stored with the program instead of asked for.
         number = -1 if freeze else _num_inputs(starts)
         starts.append(_start(inside, f"XLA_Args/{title}", number, variable))
         values.append(variable.read_value())

@@ -56,6 +56,7 @@ class ProgramReport:
     def add_run(self) -> None:
         """The program runs once more."""
         self.num_runs += 1
+        # Written anew with one more run: the file format has no way to append.
         if 1 < self.num_runs <= self.max_runs and self._is_there():
             self.write(self.directory, self.num_runs)
 

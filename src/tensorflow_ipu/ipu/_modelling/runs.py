@@ -93,6 +93,7 @@ _device.on_reset(_DEVICES.forget)
 @contextlib.contextmanager
 def running(*programs: TracedProgram) -> Iterator[None]:
     """These programs run inside."""
+    # Comparing variables between runs costs time, so it is done for events only.
     traced = [p for p in programs if trace_events.is_wanted(p.settings.ordinal)]
     for program in programs:
         program.add_run()

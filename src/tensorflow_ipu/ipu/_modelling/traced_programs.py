@@ -57,6 +57,7 @@ class TracedProgram:
         self.settings = settings
         self._ops = ops
         self._results = results
+        # Weakly: a report is no reason to keep a graph and its constants in memory.
         self._graph = weakref.ref(graph)
         self._modelled: Modelled | None = None
         self._is_compiled = False
@@ -80,6 +81,7 @@ class TracedProgram:
         """Report and note that the program was compiled, if it is not yet."""
         if self._is_compiled:
             return
+        # The configuration may have changed since the program was modelled.
         self._is_compiled, self._modelled = True, None
         options = _device.get_options(self.settings.ordinal)
         self._report = reports.report_for(self.name, options, self.write_report)
@@ -228,6 +230,7 @@ def _record_new(
     results: Sequence[Any],
     settings: ProgramSettings,
 ) -> TracedProgram:
+    # By name, as operations refer to their graph.
     op_names = None if ops is None else [op.name for op in ops]
     result_names = [result.name for result in results]
     program = TracedProgram(name, graph, op_names, result_names, settings)

@@ -25,6 +25,7 @@ def has_assertions(operations: Iterable[Any]) -> bool:
 
 def run_function(function: Callable[[], Any], variables: Iterable[Any]) -> Any:
     """Call a function eagerly; put the variables back if an assertion fails."""
+    # Copies of all variables, which only programs with assertions pay for.
     before = [(variable, variable.read_value()) for variable in variables]
     try:
         return function()
@@ -33,6 +34,7 @@ def run_function(function: Callable[[], Any], variables: Iterable[Any]) -> Any:
             raise
         for variable, value in before:
             variable.assign(value)
+        # As the device reports it: programs that catch the class find it.
         raise _internal(error) from error
 
 

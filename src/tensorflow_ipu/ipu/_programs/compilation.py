@@ -62,6 +62,8 @@ def compiling() -> bool:
 def program_scope() -> Iterator[None]:
     """What is built inside is one IPU program."""
     outer = _COMPILING.num_shards
+    # A program inside a program (a Keras step in a strategy's run) is part of it, so
+    # only the outermost starts to count shards anew.
     _COMPILING.depth += 1
     if _COMPILING.depth == 1:
         _COMPILING.num_shards = 1
@@ -93,6 +95,7 @@ def declare_shards(num_ipus: int) -> None:
     _COMPILING.num_shards = max(_COMPILING.num_shards, num_ipus)
     if _COMPILING.ordinal is None:
         return
+    # Tracing further would be in vain: queues and collectives depend on the number.
     if replicas_for(declared_shards(), _COMPILING.ordinal) != num_replicas():
         raise AnotherCountError
 
@@ -104,6 +107,7 @@ def declared_shards() -> int:
 
 def replicas_for(num_shards: int, ordinal: int) -> int:
     """How many replicas of `num_shards` IPUs each the device holds; at least one."""
+    # The machine hands out IPUs in powers of two: three shards take four of them.
     per_replica = 1 << (max(num_shards, 1) - 1).bit_length()
     return max(_device.num_ipus(ordinal) // per_replica, 1)
 

@@ -94,6 +94,7 @@ def run_function(
 ) -> Returned:
     """Call a `tf.function` as an IPU program on the device `ordinal`."""
     _device.attach(ordinal)
+    # A first guess: most programs are not sharded, and one that is says so when traced.
     count = replicas_for(1, ordinal)
     with program_scope(), _errors.in_plain_words():
         if count == 1:
@@ -170,6 +171,7 @@ def _run_replicated(
         needed = replicas_for(declared_shards(), ordinal)
         return _run_replicated(function, args, kwargs, ordinal, needed)
     _check_types(concrete)
+    # `ipu_shard` scopes are only seen on the traced operations.
     needed = replicas_of(concrete.graph, ordinal)
     if needed != count:
         return _run_replicated(function, args, kwargs, ordinal, needed)
@@ -215,6 +217,7 @@ def _run_alone(
     graph = concrete.graph
     program = _modelling.record(graph.name, graph, ordinal=ordinal)
     asserts = _TRACES.asserts(concrete)
+    # Part of a larger graph, whose session does what is done below.
     if not tf.executing_eagerly():
         return function(*args, **kwargs)
     with runs.running(program):

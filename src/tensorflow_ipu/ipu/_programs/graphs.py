@@ -191,6 +191,8 @@ class _Built:
         self.arithmetic = arithmetic
         graph = ops.get_default_graph()
         num_before = len(graph.get_operations())
+        # The old operations stay in the graph, where TensorFlow has no way to remove
+        # any; marked, they do not count as readers of feeds any more.
         for op in compilation.with_called(self.added):
             compilation.discard(op)
         with tf.device(self.building.device), compilation.program_scope():
@@ -215,6 +217,7 @@ def _held_by_user(outputs: Returned) -> Returned:
 
 def _tie(held: Any, outputs: Returned) -> None:
     if isinstance(held, tf.Operation):
+        # The user's own operation stays, so that what was built on it goes on to work.
         held._remove_all_control_inputs()
         held._add_control_input(outputs)
         return

@@ -59,6 +59,7 @@ def current_loop() -> Loop | None:
         told = [loop for loop in _COUNTING.loops if loop.graph is graph]
         if told:
             return told[-1]
+        # TensorFlow 2 gives the body of a loop its counter as the first input.
         if isinstance(graph, control_flow_v2_func_graphs.WhileBodyFuncGraph):
             return Loop(graph.inputs[0], None, graph)
     return None

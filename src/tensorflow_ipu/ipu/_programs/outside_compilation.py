@@ -36,6 +36,7 @@ def refuse_enclosed(graph: tf.Graph) -> None:
     """Refuse a scope inside control flow: when it runs, or now in a function."""
     if not _is_enclosed(graph, graph):
         return
+    # A graph of TensorFlow 1 may be built and never run: it is refused when it is.
     if ops.executing_eagerly_outside_functions():
         raise _refusal()
     outer: Any = graph

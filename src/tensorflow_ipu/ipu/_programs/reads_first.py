@@ -29,6 +29,7 @@ def reads_first() -> Iterator[list[Any]]:
     """
     graph: Any = ops.get_default_graph()
     first: list[Any] = []
+    # TensorFlow orders reads and writes in functions itself.
     if tf.executing_eagerly() or graph._add_control_dependencies:
         yield first
         return

@@ -50,6 +50,7 @@ def run(
 ) -> Any:
     """Run `fetches` with a session's own `run`."""
     reached = _reached(graph, fetches)
+    # Attached here and not when the graph is built, as the device need not exist then.
     for ordinal, num_shards in reached.places.items():
         check_shards(num_shards, ordinal)
         _device.attach(ordinal)
@@ -85,10 +86,12 @@ class _Reached:
 
 def _reached(graph: tf.Graph, fetches: object) -> _Reached:
     """What a run of these fetches reaches; it is looked for once."""
+    # Kept on the graph, to go with it; a session may be run thousands of times.
     known: dict[Any, _Reached] = getattr(graph, _REACHED, {})
     setattr(graph, _REACHED, known)
     operations = list(_operations(graph, fetches))
     outside_compilation.check(graph, operations)
+    # The version grows with every operation that is added.
     key = (graph.version, *(op.name for op in operations))
     if key not in known:
         known[key] = _find_reached(graph, operations)

@@ -48,6 +48,7 @@ def SetMlType(
     name = backend_config_pb2.FrontendAttributeId.Name(backend_config_pb2.ML_TYPE)
     marks = scopes._frontend_attributes(operation.graph)
     marks.map[name] = backend_config_pb2.MLType.Name(ml_type)
+    # On the operation itself: it was made before its pass was known.
     operation._set_attr(scopes.FRONTEND_ATTRIBUTES_NAME, scopes._packed(marks))
     return op
 

@@ -23,6 +23,7 @@ class Scratch:
         self.dtype = tf.as_dtype(dtype).base_dtype
         with tf.init_scope():
             handles = [self._new_handle() for _ in range(replicas.num_replicas())]
+        # Every replica has its own: sums are exchanged when they are applied.
         self._handle = replicas.per_replica(handles)
 
     def read(self) -> Tensor:

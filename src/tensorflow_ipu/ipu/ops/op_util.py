@@ -179,6 +179,7 @@ def create_resource_update(
     ):
         if loop is None:
             return tf.group(update())
+        # Counted from the start of the loop: runs begin with empty sums.
         is_last = tf.equal(tf.math.floormod(loop.counter + 1, count), 0)
         return tf.group(tf.cond(is_last, update, lambda: tf.constant(False)))
 

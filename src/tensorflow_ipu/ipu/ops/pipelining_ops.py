@@ -101,6 +101,7 @@ def pipeline(
 
 def _build(settings: Settings, inputs: list[Tensor]) -> tf.Operation:
     """The loops around the traced step."""
+    # Before anything is traced, as the number of replicas follows from it.
     compilation.declare_shards(settings.num_ipus)
     step = Step(settings, inputs)
     count = tf.cast(settings.count, tf.int32)

@@ -73,6 +73,8 @@ class KerasExtension:
             )
         if not isinstance(layer, extension):
             original = type(layer)
+            # The instance's class, not the class: other models of it may be made
+            # elsewhere.
             layer.__class__ = extended_class(original, class_type, extension)
             object.__setattr__(layer, "__original_class__", original)
         extension.__init__(layer)

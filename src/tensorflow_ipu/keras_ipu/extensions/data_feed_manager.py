@@ -30,6 +30,8 @@ class InfeedManager:
         """
         infeed = self._infeeds.get(mode)
         if infeed is not None and infeed.element_spec == dataset.element_spec:
+            # A new infeed would mean a new trace of the program, for every call of
+            # `fit`.
             infeed._infeed_queue._restart(dataset)
         else:
             infeed = ipu_infeed_queue.IPUIterator(dataset, **infeed_kwargs)

@@ -129,6 +129,7 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
     @tf.__internal__.tracking.no_automatic_dependency_tracking
     def _reset_ipu_extension(self) -> None:
         """Forget the programs and feeds: what they were made from has changed."""
+        # By what a run is to do: steps, replicas and accumulation are part of a trace.
         self._ipu_programs: dict[Run, Any] = {}
         self._replication_factor: int | None = None
         self._infeed_manager = InfeedManager()

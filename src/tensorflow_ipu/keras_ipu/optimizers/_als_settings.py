@@ -40,6 +40,7 @@ class Setting:
             self._check(optimizer, self._name, value)
         known = optimizer._settings.get(self._name)
         if known is None:
+            # A variable of the optimiser, not of the function that is being traced.
             with tf.init_scope():
                 variable = tf.Variable(
                     value, dtype=self._dtype, trainable=False, name=self._name

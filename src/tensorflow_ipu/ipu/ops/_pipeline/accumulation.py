@@ -27,6 +27,8 @@ def scales(
     if method is GradientAccumulationReductionMethod.MEAN:
         return None, 1.0 / tf.cast(count, tf.float32)
     n = tf.cast(position, tf.float32)
+    # The mean of n + 1 numbers, from that of n and one more: no sum that could
+    # overflow.
     share = 1.0 / (n + 1.0)
     return n * share, share
 

@@ -50,6 +50,7 @@ def overlap_length(
 
 def _num_disjoint_rotations(stages: Sequence[object]) -> int:
     """How many rotations of the stages never use an IPU at the same time."""
+    # Batches enter one after the other, each a rotation of the first one's way.
     chosen = [list(stages)]
     for offset in range(1, len(stages)):
         rotated = [*stages[offset:], *stages[:offset]]

@@ -193,6 +193,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
     stages = _checked_stages(given["computational_stages"])
     mapping = given["device_mapping"]
     if mapping is None:
+        # Serialised batches share one IPU's weights, so all stages are on it.
         mapping = [0] * len(stages) if serial > 1 else list(range(len(stages)))
     settings = Settings(
         stages=stages,

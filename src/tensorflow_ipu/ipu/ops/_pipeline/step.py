@@ -141,6 +141,7 @@ class Step:
                 self._update.run(sums)
             return tf.constant(0)
 
+        # In the types of the sums, which may be wider than those of the gradients.
         specs = [tf.TensorSpec(s.tensor.shape, s.dtype) for s in self.summed]
         self._update_function = Traced(f"{self._settings.name}_update", update, specs)
         self._carried = [

@@ -30,6 +30,7 @@ class Traced:
             self.graph = func_graph.func_graph_from_py_func(
                 unique, function, args=tuple(inputs), kwargs={}
             )
+        # Not a tf.function: that would trace again for every new shape or Python value.
         self._function = atomic_function.from_func_graph(unique, self.graph, {})
 
     @property

@@ -93,6 +93,8 @@ class EpochRunner:
         if self._run.num_replicas > 1:
             tensors.append(tf.constant(self._starts))
             self._starts = False
+        # Once per epoch: tracing looks at arguments, which takes longer than a small
+        # step.
         if self._prepared is None:
             arguments = [self._infeed, *tensors]
             self._prepared = self._model._prepared(self._program, arguments)

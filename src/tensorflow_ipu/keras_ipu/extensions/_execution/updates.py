@@ -110,6 +110,7 @@ def accumulated(
         ]
         return [index + 1, *added]
 
+    # Sums that start from zero in every update, on the device.
     zeros = [
         tf.zeros(variable.shape, accumulation.accumulator_dtype(variable, dtype))
         for variable in variables
