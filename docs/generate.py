@@ -9,6 +9,7 @@ A page is the text of `docs/NAME.in.md` with its tables filled in.
 from __future__ import annotations
 
 import argparse
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ import poptorch
 from popple.files import write_atomically
 from popple.text_table import render_markdown_table
 from poptorch._translate import TRANSLATED, WITHOUT_EFFECT
+from tensorflow_ipu import _option_tables
 
 HERE = Path(__file__).parent
 
@@ -31,6 +33,22 @@ def render_options() -> str:
     return render_markdown_table(
         ("option", "supported", "what becomes of it"), sorted(rows)
     )
+
+
+def render_tensorflow_options(*owners: str) -> str:
+    """The options that these take, by name, with what becomes of each."""
+    tables = {
+        "yes": _option_tables.TRANSLATED,
+        "refused": _option_tables.REFUSED,
+        "no effect": _option_tables.WITHOUT_EFFECT,
+    }
+    rows = [
+        (f"`{name}`", word, text)
+        for word, table in tables.items()
+        for name, text in table.items()
+        if name.split(".")[0] in owners
+    ]
+    return render_table(("option", "supported", "what becomes of it"), sorted(rows))
 
 
 def render_names() -> str:
@@ -55,8 +73,29 @@ def summary_of(value: object) -> str:
     return (inspect.getdoc(value) or "").partition("\n")[0]
 
 
+# Who takes options of TensorFlow programs, by the section that lists them.
+TENSORFLOW_OWNERS = {
+    "config": ("IPUConfig", "IpuOptions"),
+    "flags": ("TF_POPLAR_FLAGS",),
+    "pipelines": ("pipeline", "PipelineStageOptions"),
+    "keras": (
+        "set_asynchronous_callbacks",
+        "set_gradient_accumulation_options",
+        "set_infeed_queue_options",
+        "set_outfeed_queue_options",
+        "set_pipelining_options",
+        "set_replication_options",
+    ),
+    "others": ("IPUInfeedQueue", "IPUOutfeedQueue", "GradientAccumulationOptimizerV2"),
+    "poplar": ("poplar_options", "compilation_poplar_options"),
+}
+
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "poptorch": {"options": render_options, "names": render_names},
+    "tensorflow": {
+        key: functools.partial(render_tensorflow_options, *owners)
+        for key, owners in TENSORFLOW_OWNERS.items()
+    },
     "cost_model": {
         "chips": constants.render_chips,
         "systems": constants.render_systems,

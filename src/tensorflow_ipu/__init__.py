@@ -1,8 +1,9 @@
 """The TensorFlow facade: what IPU programs import from TensorFlow and Keras.
 
-Nothing is imported under this package's own name but `boot`: its folders are served
-under the names programs use (`tensorflow.python.ipu`, `keras.ipu`, ...), by the import
-finder that `boot` puts in place when Python starts.
+Programs import nothing under this package's own name: its folders are served under the
+names that they use (`tensorflow.python.ipu`, `keras.ipu`, ...), by the import finder
+that `boot` puts in place when Python starts. What the folders share lies here:
+`_translate` understands options, `_types` names what is accepted.
 """
 
 __all__ = ["SWITCH"]

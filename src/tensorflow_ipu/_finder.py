@@ -18,13 +18,14 @@ import importlib.util
 import os
 import re
 import sys
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tensorflow_ipu import _notices, _watch
-from tensorflow_ipu._program import PROGRAM
+from tensorflow_ipu._detection import DETECTION
 from tensorflow_ipu.keras_layout import adoption, names, proxy
 
 HERE = Path(__file__).parent
@@ -66,7 +67,7 @@ LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
 
 
-def find_spec(name: str, path: Any = None) -> ModuleSpec | None:
+def find_spec(name: str, path: Sequence[str] | None = None) -> ModuleSpec | None:
     """What Popple serves under `name`, if anything."""
     if name == "tensorflow":
         prepare_tensorflow()
@@ -87,25 +88,26 @@ def prepare_tensorflow() -> None:
     if is_for_ipu() and find_stock("tensorflow") is None:
         raise _notices.missing("TensorFlow")
     if find_stock("tf_keras") is not None:
+        # TensorFlow reads it once, when it is imported; a value of the user's counts.
         os.environ.setdefault(LEGACY_KERAS, "1")
 
 
 def is_noisy() -> bool:
     """Whether TensorFlow would warn of IPUs: it knows no device of that kind."""
-    return PROGRAM.is_for_ipu and LOG_LEVEL not in os.environ
+    return DETECTION.is_for_ipu and LOG_LEVEL not in os.environ
 
 
 def is_for_ipu() -> bool:
     """Whether the program is one for the IPU, as far as can be seen now."""
-    if not PROGRAM.is_for_ipu and PROGRAM.examine():
+    if not DETECTION.is_for_ipu and DETECTION.examine():
         turn_to_ipu()
-    return PROGRAM.is_for_ipu
+    return DETECTION.is_for_ipu
 
 
 def touch() -> None:
     """The program imports something of the IPU."""
-    if not PROGRAM.is_for_ipu:
-        PROGRAM.is_for_ipu = True
+    if not DETECTION.is_for_ipu:
+        DETECTION.is_for_ipu = True
         turn_to_ipu()
     check_versions()
 
@@ -146,15 +148,15 @@ def explain_absence(name: str) -> Any:
     raise AttributeError(f"module 'keras' has no attribute {name!r}")
 
 
-def find_extended(name: str, path: Any) -> ModuleSpec | None:
+def find_extended(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """A module that gets more names once its own code has run."""
     # Programs import the public faces; the rest follows with TensorFlow itself.
-    wanted = is_for_ipu() if name in adoption.FACES else PROGRAM.is_for_ipu
+    wanted = is_for_ipu() if name in adoption.FACES else DETECTION.is_for_ipu
     return find_with(ExtendingLoader, name, path) if wanted else None
 
 
 def find_with(
-    loader: type[SourceFileLoader], name: str, path: Any
+    loader: type[SourceFileLoader], name: str, path: Sequence[str] | None
 ) -> ModuleSpec | None:
     """A stock module that is loaded in a way of ours."""
     spec = find_stock(name, path)
@@ -196,14 +198,14 @@ class ExtendingLoader(SourceFileLoader):
             adoption.adopt()
 
 
-def find_in_keras(name: str, path: Any) -> ModuleSpec | None:
+def find_in_keras(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """A module of `keras`: ours in a program for the IPU, the installed one else."""
     if name == "keras":
         return find_keras()
     if not is_another_keras_loaded():
         served = serve_folder(name) if name in FOLDERS else proxy.find_spec(name)
         return served or find_beside_tests(name)
-    if name in FOLDERS or (PROGRAM.is_for_ipu and is_of_2_6(name, path)):
+    if name in FOLDERS or (DETECTION.is_for_ipu and is_of_2_6(name, path)):
         raise _notices.another_keras(name)
     return None
 
@@ -216,7 +218,7 @@ def find_keras() -> ModuleSpec | None:
     return proxy.find_spec("keras")
 
 
-def is_of_2_6(name: str, path: Any) -> bool:
+def is_of_2_6(name: str, path: Sequence[str] | None) -> bool:
     """Whether Keras 2.6 has a module of that name, and the installed Keras not."""
     return find_stock(name, path) is None and bool(names.targets_of(name))
 
@@ -271,8 +273,9 @@ def load_alone(name: str) -> None:
         spec.loader.exec_module(sys.modules[name])
 
 
-def find_stock(name: str, path: Any = None) -> ModuleSpec | None:
+def find_stock(name: str, path: Sequence[str] | None = None) -> ModuleSpec | None:
     """What the import would find without Popple."""
+    # All finders but ours, which would ask itself without end.
     others = [f for f in sys.meta_path if getattr(f, "__module__", "") != BOOT]
     specs = (finder.find_spec(name, path) for finder in others)
     return next((spec for spec in specs if spec is not None), None)

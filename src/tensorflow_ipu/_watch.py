@@ -45,9 +45,10 @@ def watch(module: ModuleType, is_for_ipu: Callable[[], bool]) -> None:
     by_name = module.__name__ in BY_NAME
 
     @functools.wraps(stock)
-    def look_first(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def look_first(self, *args: Any, **kwargs: Any) -> Any:
         if IPU in sys.modules or not shows_ipu(*args):
             return stock(self, *args, **kwargs)
+        # Loading it patches the method that is running; so it is looked up once more.
         importlib.import_module(IPU)
         return getattr(owner, method)(self, *args, **kwargs)  # as the IPU has it
 

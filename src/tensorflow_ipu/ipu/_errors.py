@@ -21,16 +21,21 @@ ErrorClass = type[tf.errors.OpError]
 _TEXTS: set[str] = set()
 
 
+def expect(message: str) -> None:
+    """Say that an operation may fail with this text, for `in_plain_words` to find."""
+    _TEXTS.add(message)
+
+
 def error(kind: ErrorClass, message: str) -> tf.errors.OpError:
     """An error of a TensorFlow class, to raise from Python."""
     return kind(None, None, message)  # pyright: ignore
 
 
-def failing(kind: ErrorClass, message: str) -> Any:
+def failing(kind: ErrorClass, message: str) -> tf.Tensor | tf.Operation:
     """An operation that fails with this error when it runs; eagerly, at once."""
     if tf.executing_eagerly():
         raise error(kind, message)
-    _TEXTS.add(message)
+    expect(message)
     return _FAILING[kind](message)
 
 
@@ -46,12 +51,12 @@ def in_plain_words() -> Iterator[None]:
         raise type(found)(found.node_def, found.op, text) from None
 
 
-def failing_if(condition: Any, kind: ErrorClass, message: str) -> Any:
+def failing_if(condition: Any, kind: ErrorClass, message: str) -> tf.Tensor:
     """An operation that fails with this error if `condition` holds when it runs."""
     if tf.executing_eagerly():
         return failing(kind, message) if bool(condition) else tf.constant(0)
 
-    def fail() -> Any:
+    def fail() -> tf.Tensor:
         failed = failing(kind, message)
         # By value where it has one: an unused read may be optimised away.
         if not isinstance(failed, tf.Operation):
@@ -62,13 +67,13 @@ def failing_if(condition: Any, kind: ErrorClass, message: str) -> Any:
     return tf.cond(condition, fail, lambda: tf.constant(0))
 
 
-def _nobodys_variable(name: str) -> Any:
+def _nobodys_variable(name: str) -> tf.Tensor:
     return tf.raw_ops.VarHandleOp(
         dtype=tf.float32, shape=[], shared_name=name, container=name
     )
 
 
-def _used(value: Any) -> Any:
+def _used(value: Any) -> tf.Operation:
     """An operation that needs `value`: TensorFlow leaves out what nobody needs."""
     return tf.raw_ops.Assert(condition=tf.math.is_finite(value), data=[value])
 

@@ -86,7 +86,7 @@ def _place_softly() -> None:
     # a program may not forbid that.
     stock: Any = context.Context.soft_device_placement
 
-    def keep(self: Any, enable: Any) -> None:
+    def keep(self, enable: Any) -> None:
         del enable
         stock.fset(self, True)
 
@@ -106,7 +106,7 @@ def _accept_channels_first_in_functions() -> None:
     # The device runs either layout; the CPU's kernels have NHWC only.
     stock = context.Context.config
 
-    def read(self: Any) -> Any:
+    def read(self) -> Any:
         config = stock.fget(self)
         _accept_channels_first(config)
         return config
@@ -116,11 +116,11 @@ def _accept_channels_first_in_functions() -> None:
 
 def _complete_kernels() -> None:
     # The device has them in every layout and precision.
-    from . import _batch_norms, _kernels, _labels
+    from ._arithmetic import batch_norms, cpu_kernels, labels
 
-    _kernels.complete(gen_nn_ops)
-    _batch_norms.complete(gen_nn_ops)
-    _labels.complete(gen_nn_ops)
+    cpu_kernels.complete(gen_nn_ops)
+    batch_norms.complete(gen_nn_ops)
+    labels.complete(gen_nn_ops)
 
 
 def _place_softly_in_sessions() -> None:
@@ -130,7 +130,7 @@ def _place_softly_in_sessions() -> None:
 
     @functools.wraps(stock)
     def softly(
-        self: Any, target: Any = "", graph: Any = None, config: Any = None
+        self: Any, target: Any = "", graph: tf.Graph | None = None, config: Any = None
     ) -> None:
         if config is None:
             config = getattr(context.context(), "config", None)
@@ -141,24 +141,24 @@ def _place_softly_in_sessions() -> None:
             _accept_channels_first(soft)
             config = soft
         stock(self, target, graph, config)
-        from . import _graph_programs
+        from ._programs import graphs
 
         # The graph may have been built before the device was configured.
-        _graph_programs.follow_device(self.graph)
+        graphs.follow_device(self.graph)
 
     session.BaseSession.__init__ = softly
 
 
 def _attend_to_the_ipu_in_sessions() -> None:
     # A session does not know of devices to attach to, nor of runs that must be undone.
-    from . import _sessions
+    from ._programs import sessions
 
     stock = session.BaseSession.run
 
     @functools.wraps(stock)
-    def run(self: Any, fetches: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(self, fetches: object, *args: Any, **kwargs: Any) -> Any:
         bound = functools.partial(stock, self)
-        return _sessions.run(bound, self.graph, fetches, *args, **kwargs)
+        return sessions.run(bound, self.graph, fetches, *args, **kwargs)
 
     session.BaseSession.run = run
 
@@ -177,7 +177,7 @@ def _iterate_data_sets_on_the_ipu() -> None:
     stock = dataset_ops.DatasetV2.__iter__
 
     @functools.wraps(stock)
-    def iterate(self: Any) -> Any:
+    def iterate(self) -> Any:
         strategy: Any = distribute_lib.get_strategy()
         wants = getattr(strategy, "_enable_dataset_iterators", None)
         if wants is not None and wants():
@@ -190,7 +190,7 @@ def _iterate_data_sets_on_the_ipu() -> None:
 def _give_variables_their_first_value() -> None:
     # Programs of TensorFlow 1 start one variable from another with it; TensorFlow has
     # dropped it from resource variables, which are all there are in IPU programs.
-    def initialized_value(self: Any) -> Any:
+    def initialized_value(self) -> Any:
         """The variable's value, or its first one while it has none."""
         with ops.init_scope():
             return tf_cond.cond(
@@ -205,7 +205,7 @@ def _leave_variables_on_their_ipu() -> None:
     # programs ask it for the device it was made for.
     stock = resource_variable_ops.BaseResourceVariable.device
 
-    def device(self: Any) -> Any:
+    def device(self) -> Any:
         return getattr(self, VARIABLE_DEVICE, None) or stock.fget(self)
 
     resource_variable_ops.BaseResourceVariable.device = property(device)
@@ -230,7 +230,7 @@ def _open_sessions_in_xla_tests() -> None:
 
     @contextlib.contextmanager
     def opened(
-        self: Any,
+        self,
         graph: Any = None,
         config: Any = None,
         use_gpu: bool = True,
@@ -260,6 +260,6 @@ def _bring_estimators_back() -> None:
 def _update_half_precision_step_by_step() -> None:
     # Operators that update variables in one go make infinities of what the device
     # takes for the largest number. In programs for it, they are arithmetic.
-    from . import _half_updates
+    from ._arithmetic import float16_updates
 
-    _half_updates.patch()
+    float16_updates.patch()

@@ -13,20 +13,17 @@ from tensorflow.compiler.plugin.poplar.driver import config_pb2
 from tensorflow.compiler.plugin.poplar.driver.config_pb2 import IpuOptions
 from tensorflow.python.platform import tf_logging as logging
 
+from tensorflow_ipu._types import Message
+
 from . import _device
-from ._config_base import (
-    _ConfigBase,
-    deprecate_config_attribute,
-    deprecate_config_attributes,
-)
-from ._config_device import (
+from ._config.device import (
     _DeviceConnection,
     _Experimental,
     _FloatingPointBehaviour,
     _IOTiles,
     _IPUModel,
 )
-from ._config_enums import (
+from ._config.enums import (
     DeviceConnectionType,
     ExecutionProfileType,
     MergeRemoteBuffersBehaviour,
@@ -34,8 +31,8 @@ from ._config_enums import (
     SelectionOrder,
     StochasticRoundingBehaviour,
 )
-from ._config_metadata import AttributeMetadata
-from ._config_program import (
+from ._config.metadata import AttributeMetadata
+from ._config.program import (
     _Convolutions,
     _Matmuls,
     _Norms,
@@ -44,8 +41,14 @@ from ._config_program import (
     _Scheduling,
     _Slices,
 )
-from ._config_protobuf import _Category
-from ._flags import running_on_ipu_model
+from ._config.protobuf import _Category
+from ._config.tree import (
+    _ConfigBase,
+    deprecate_config_attribute,
+    deprecate_config_attributes,
+)
+from ._config.without_effect import name_unused_options
+from ._device.poplar_flags import running_on_ipu_model
 
 __all__ = [
     "AttributeMetadata",
@@ -197,7 +200,7 @@ class IPUConfig(_Category):
         """Bring this configuration into force."""
         configure_ipu_system(self, device)
 
-    def _create_protobuf(self) -> Any:
+    def _create_protobuf(self) -> IpuOptions:
         """The options as the back end gets them."""
         pb = IpuOptions(creator_id=config_pb2.IpuOptionsCreator.Value("IPU_UTILS"))
         self._to_protobuf(pb)
@@ -215,8 +218,8 @@ class IPUConfig(_Category):
         group_size = self.norms.experimental.distributed_batch_norm_replica_group_size
         if self.io_tiles.num_io_tiles > 0 and group_size > 1:
             raise ValueError(
-                "norms.experimental.distributed_batch_norm_replica_group_size is not "
-                "supported with I/O tiles. Set one of them only."
+                "A norms.experimental.distributed_batch_norm_replica_group_size above "
+                "1 is not supported with I/O tiles. Set one of them only."
             )
 
     def _check_ids(self) -> None:
@@ -229,7 +232,7 @@ class IPUConfig(_Category):
                 "numbered, with `auto_select_ipus`: a model has no ids."
             )
 
-    def _to_protobuf(self, pb: Any) -> None:
+    def _to_protobuf(self, pb: Message) -> None:
         super()._to_protobuf(pb)
         for id in _as_list(self.select_ipus):
             pb.device_config.add(cfg_index=id)
@@ -246,7 +249,9 @@ IPUConfig()
 
 
 def configure_ipu_system(
-    config: Any, device: str = "cpu", reset_configuration: bool = True
+    config: IPUConfig | IpuOptions,
+    device: str = "cpu",
+    reset_configuration: bool = True,
 ) -> None:
     """Bring an `IPUConfig`, or an `IpuOptions` message, into force.
 
@@ -260,15 +265,10 @@ def configure_ipu_system(
     is_other = bool(existing) and existing[0] != options
     if reset_configuration and is_other and existing[0].device_config:
         logging.warn(
-            "Resetting existing IPU configuration before applying new configuration"
+            "Resetting existing IPU configuration: another one takes its place"
         )
         reset_ipu_configuration()
-    if options.serialization_folder:
-        logging.warn(
-            "serialization_output_folder has no effect: it is for executables of"
-            " Poplar. Programs are stored by ipu.serving and by"
-            " experimental_application_compile_op."
-        )
+    name_unused_options(options, IPUConfig(), is_message=options is config)
     _device.configure(options)
 
 
@@ -288,7 +288,7 @@ def get_ipu_config(session: Any = None) -> list[Any]:
     return [_copied(options) for options in found]
 
 
-def _copied(options: Any) -> Any:
+def _copied(options: IpuOptions) -> IpuOptions:
     copied = IpuOptions()
     copied.CopyFrom(options)
     return copied

@@ -10,6 +10,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.data.util import structure
 
+from tensorflow_ipu._types import Infeed
+
 from . import _errors
 from .ipu_infeed_queue import IPUInfeedQueue
 
@@ -18,13 +20,13 @@ _CLOCK_SECS = 1e-6  # what the clock tells apart: nothing takes less
 
 
 def dataset_benchmark(
-    dataset: Any,
+    dataset: tf.data.Dataset,
     number_of_epochs: int,
     elements_per_epochs: int,
     print_stats: bool = True,
     apply_debug_options: bool = True,
     do_memcpy: bool = True,
-) -> Any:
+) -> tf.Tensor:
     """Read a data set and measure it; a tensor of one JSON string.
 
     The string has one entry in `epochs` for each epoch of `elements_per_epochs`
@@ -40,8 +42,7 @@ def dataset_benchmark(
             raise ValueError(f"Expected `{name}` to be at least 1; it is {value}.")
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(
-            "Expected `dataset` argument to be of type `tf.data.Dataset`, but got "
-            f"{dataset} instead."
+            f"`dataset` must be a tf.data.Dataset, not {type(dataset).__name__}."
         )
     types = structure.get_flat_tensor_types(dataset.element_spec)
     shapes = structure.get_flat_tensor_shapes(dataset.element_spec)
@@ -67,28 +68,30 @@ def dataset_benchmark(
 
 
 def infeed_benchmark(
-    infeed_queue: Any,
+    infeed_queue: Infeed,
     number_of_epochs: int,
     elements_per_epochs: int,
     print_stats: bool = True,
     do_memcpy: bool = True,
-) -> Any:
+) -> tf.Tensor:
     """The same for the data set of an infeed queue."""
     if not isinstance(infeed_queue, IPUInfeedQueue):
         raise TypeError(
-            "Expected `infeed_queue` argument to be of type "
-            f"`ipu.ipu_infeed_queue.IPUInfeedQueue`, but got {infeed_queue} instead."
+            "`infeed_queue` must be an IPUInfeedQueue, not "
+            f"{type(infeed_queue).__name__}."
         )
     return dataset_benchmark(
         infeed_queue._dataset, number_of_epochs, elements_per_epochs, print_stats
     )
 
 
-def _epoch_times(dataset: Any, num_epochs: int, num_elements: int) -> Any:
+def _epoch_times(
+    dataset: tf.data.Dataset, num_epochs: int, num_elements: int
+) -> tf.Tensor:
     """Seconds that each epoch took, from one pass over the data."""
 
     @tf.function
-    def measure() -> Any:
+    def measure() -> tf.Tensor:
         iterator = iter(dataset)
         times = tf.TensorArray(tf.float64, num_epochs)
         for epoch in tf.range(num_epochs):

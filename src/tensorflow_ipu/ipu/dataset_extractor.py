@@ -16,7 +16,7 @@ from tensorflow.python.framework import constant_op, dtypes, ops
 from tensorflow.python.ops import array_ops, script_ops
 from tensorflow.python.util import nest
 
-from . import _arrays
+from ._executables import arrays
 
 __all__ = [
     "dataset_extractor",
@@ -38,7 +38,7 @@ def dataset_extractor(
         raise ValueError(f"`num_elements` must be at least 1, but is {num_elements}.")
     if not isinstance(dataset, dataset_ops.DatasetV2):
         raise TypeError(f"`dataset` must be a tf.data.Dataset, but is {dataset!r}.")
-    writer = _arrays.ElementWriter(filename, feed_name, num_elements, print_stats)
+    writer = arrays.ElementWriter(filename, feed_name, num_elements, print_stats)
 
     def write(index: Any, *element: Any) -> Any:
         components: Any = nest.flatten(element)
@@ -74,12 +74,12 @@ def export_variables(
     If `metadata` names the description of a compiled program, types and shapes must be
     those of its parameters.
     """
-    keys = [_arrays.as_text(name) for name in names]
+    keys = [arrays.as_text(name) for name in names]
     if metadata:
-        _arrays.check_described(metadata, [v.shape for v in variables])
+        arrays.check_described(metadata, [v.shape for v in variables])
 
     def write(*values: Any) -> Any:
-        _arrays.write(filename, dict(zip(keys, values, strict=True)), print_stats)
+        arrays.write(filename, dict(zip(keys, values, strict=True)), print_stats)
         return np.int64(len(values))
 
     values = [ops.convert_to_tensor(variable) for variable in variables]
@@ -101,7 +101,7 @@ def import_variables(
     names = [variable.name.rpartition(":")[0] for variable in variables]
 
     def read() -> list[Any]:
-        return _arrays.read(filenames, names, strict, print_stats)
+        return arrays.read(filenames, names, strict, print_stats)
 
     kinds = [variable.dtype.base_dtype for variable in variables]
     # A list of one type yields a tensor, not a list of one.

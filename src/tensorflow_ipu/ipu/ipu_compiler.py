@@ -11,13 +11,16 @@ from tensorflow.python.framework import device as tf_device
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import variable_scope
 
-from . import _graph_programs, _outside, _programs, scopes
-from ._reads_first import reads_first
+from tensorflow_ipu._types import Returned
+
+from . import scopes
+from ._programs import compilation, graphs, outside_compilation
+from ._programs.reads_first import reads_first
 
 
 def compile(
     computation: Callable[..., Any], inputs: Sequence[Any] | None = None
-) -> Any:
+) -> Returned:
     """Build `computation(*inputs)` as one program for the IPU in scope.
 
     Returns what it returns: tensors as a list (also a single one) or in their
@@ -31,10 +34,8 @@ def compile(
     graph = ops.get_default_graph()
     num_before = len(graph.get_operations())
     known_functions = set(graph._functions)
-    with scopes.ipu_jit_scope(0), _programs.program_scope():
-        outputs = _graph_programs.build(
-            lambda *given: _computed(computation, given), inputs
-        )
+    with scopes.ipu_jit_scope(0), compilation.program_scope():
+        outputs = graphs.build(lambda *given: _computed(computation, given), inputs)
     added = [
         *graph.get_operations()[num_before:],
         *_operations_of_functions(graph, known_functions),
@@ -43,14 +44,16 @@ def compile(
     return outputs
 
 
-def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Returned:
     """Call the function as TensorFlow's compiler does: on copies of its inputs."""
+    # Copies on the device: what is fed stays with the host.
     flat = [tf.identity(tensor) for tensor in tf.nest.flatten(list(inputs))]
     given = tf.nest.pack_sequence_as(list(inputs), flat)
     scope = variable_scope.get_variable_scope()
     use_resource = scope.use_resource
     graph = ops.get_default_graph()
     num_before = graph.num_operations()
+    # Replicas copy variables by their handles, which reference variables lack.
     scope.set_use_resource(True)
     try:
         with reads_first() as first:
@@ -60,7 +63,7 @@ def _computed(computation: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     finally:
         scope.set_use_resource(use_resource)
     added = graph.get_operations()[num_before:]
-    return _outputs(outputs, _outside.without_results(added))
+    return _outputs(outputs, outside_compilation.without_results(added))
 
 
 def _read(first: list[Any]) -> Callable[[Any], Any]:
@@ -77,7 +80,7 @@ def _read(first: list[Any]) -> Callable[[Any], Any]:
     return read
 
 
-def _outputs(outputs: Any, acts: Sequence[Any]) -> Any:
+def _outputs(outputs: Returned, acts: Sequence[Any]) -> Returned:
     """What compile() returns for what the function returned, after some `acts`."""
     if not xla.is_flat(outputs):
         tensors, _ = xla._postprocess_non_flat_outputs(outputs)
@@ -90,16 +93,16 @@ def _outputs(outputs: Any, acts: Sequence[Any]) -> Any:
         return [tf.identity(tensor) for tensor in tensors]
 
 
-def _as_tuple(outputs: Any) -> tuple[Any, ...]:
+def _as_tuple(outputs: Returned) -> tuple[Any, ...]:
     if outputs is None:
         return ()
     return tuple(outputs) if isinstance(outputs, list | tuple) else (outputs,)
 
 
-def _operations_of_functions(graph: Any, known: set[str]) -> list[Any]:
+def _operations_of_functions(graph: tf.Graph, known: set[str]) -> list[Any]:
     """Operations of the functions that were added to a graph."""
     added = [f for name, f in graph._functions.items() if name not in known]
-    return [op for function in added for op in _programs.body_of(function)]
+    return [op for function in added for op in compilation.body_of(function)]
 
 
 def _check_placement(added: Sequence[Any]) -> None:
@@ -113,7 +116,7 @@ def _check_placement(added: Sequence[Any]) -> None:
     )
 
 
-def _check_no_estimator_spec(outputs: Any) -> None:
+def _check_no_estimator_spec(outputs: Returned) -> None:
     # By name: the classes belong to modules that are loaded only where they are used.
     kinds = (kind for value in _nested(outputs) for kind in type(value).__mro__)
     names = {kind.__name__ for kind in kinds}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tensorflow_ipu._types import Infeed, Tensors
+
 from . import ipu_run_config
 from ._estimator import model_fn as specs
+from ._estimator.ipu_base import IPUEstimatorBase as _IPUEstimatorBase
+from ._estimator.ipu_loops import Loops
 from ._estimator.mode_keys import ModeKeys
-from ._ipu_estimator import IPUEstimatorBase as _IPUEstimatorBase
-from ._ipu_loops import Loops
 
 __all__ = ["IPUEstimator", "IPUEstimatorSpec"]
 
@@ -41,7 +43,7 @@ class IPUEstimatorSpec(_Fields):
     def __new__(
         cls,
         mode: str,
-        predictions: Any = None,
+        predictions: Tensors | None = None,
         loss: Any = None,
         train_op: Any = None,
         eval_metric_ops: Mapping[str, Any] | None = None,
@@ -97,10 +99,12 @@ class IPUEstimator(_IPUEstimatorBase):
         )
         _check_loops(self.config)
 
-    def _program(self, mode: str, infeed: Any) -> Loops:
+    def _program(self, mode: str, infeed: Infeed) -> Loops:
         return Loops(self._call_model_fn, mode, self.config.ipu_run_config, infeed)
 
-    def _call_model_fn(self, features: Any, labels: Any, mode: str) -> Any:
+    def _call_model_fn(
+        self, features: Tensors, labels: Tensors | None, mode: str
+    ) -> IPUEstimatorSpec | specs.EstimatorSpec:
         spec = specs.call_model_fn(
             self._model_fn, features, labels, self._arguments(mode)
         )
@@ -124,7 +128,7 @@ def _check_call(call: Any, name: str, *kinds: type) -> None:
         raise TypeError(f"second element in `{name}` must be a {allowed}")
 
 
-def _check_loops(config: Any) -> None:
+def _check_loops(config: ipu_run_config.RunConfig) -> None:
     iterations = config.ipu_run_config.iterations_per_loop
     if iterations > 1 and (config.train_distribute or config.eval_distribute):
         raise NotImplementedError(

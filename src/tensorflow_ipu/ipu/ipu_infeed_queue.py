@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow as tf
 from tensorflow.python.data.ops import iterator_ops
@@ -17,16 +17,13 @@ from tensorflow.python.data.util import structure
 from tensorflow.python.framework import type_spec
 
 from popple.engine.tensorflow import in_turn, num_replicas
+from tensorflow_ipu._translate import note_if_set
+from tensorflow_ipu._types import Tensors
 
-from . import (
-    _application,
-    _device,
-    _errors,
-    _feeds,
-    _programs,
-    _synthetic,
-    loops,
-)
+from . import _device, _errors, loops
+from ._device import feeds
+from ._executables import tracing
+from ._programs import compilation
 
 _DEFAULT_PREFETCH_DEPTH = 3
 _MOST_PREFETCH_DEPTH = 255
@@ -49,13 +46,13 @@ class IPUInfeedQueue:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: tf.data.Dataset,
         device_ordinal: int | None = None,
         prefetch_depth: int | None = None,
         optimise_latency: bool = False,
         **former: Any,
     ) -> None:
-        _feeds.accept_former_arguments("IPUInfeedQueue", former)
+        feeds.accept_former_arguments("IPUInfeedQueue", former)
         self._structure = dataset.element_spec
         shapes = structure.get_flat_tensor_shapes(self._structure)
         _check_shapes(shapes)
@@ -64,9 +61,10 @@ class IPUInfeedQueue:
             "output_shapes": shapes,
         }
         self._prefetch_depth = _checked_prefetch_depth(prefetch_depth)
-        self._device_ordinal = _feeds.checked_ordinal(device_ordinal)
+        self._device_ordinal = feeds.checked_ordinal(device_ordinal)
         self._optimise_latency = optimise_latency
-        self._id = _feeds.new_name()
+        note_if_set("IPUInfeedQueue", optimise_latency=(optimise_latency, False))
+        self._id = feeds.new_name()
         self._initialized = False
         self._dequeued = False
         self._from_spec = False
@@ -74,10 +72,11 @@ class IPUInfeedQueue:
         self._dataset = self._prepared(dataset)
         self._handle = self._new_handle()
 
-    def _prepared(self, dataset: Any) -> Any:
-        return _synthetic.for_infeed(dataset).prefetch(self._prefetch_depth)
+    def _prepared(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        # Made while the program runs, as the device fetches ahead.
+        return feeds.synthetic_or_real(dataset).prefetch(self._prefetch_depth)
 
-    def _restart(self, dataset: Any) -> None:
+    def _restart(self, dataset: tf.data.Dataset) -> None:
         """Read another data set of the same structure; programs need not know."""
         self._dataset = self._prepared(dataset)
         _ = self.initializer
@@ -94,11 +93,12 @@ class IPUInfeedQueue:
         return len(args) + len(kwargs)
 
     @property
-    def initializer(self) -> Any:
+    def initializer(self) -> tf.Operation | None:
         """Starts the data set from its first element; in graphs, an operation."""
         if self._from_spec:
             raise RuntimeError(
-                "IPUInfeedQueue created from spec should already be initialized."
+                "This IPUInfeedQueue was made from a spec, so its queue is initialized:"
+                " use the initializer of the first one."
             )
         if self._initialized and not tf.executing_eagerly():
             raise ValueError(
@@ -106,7 +106,7 @@ class IPUInfeedQueue:
                 " keep the operation that it gave."
             )
         self._check_types()
-        _feeds.check_sizes("infeed", self._flat_structure["output_shapes"])
+        feeds.check_sizes("infeed", self._flat_structure["output_shapes"])
         self._initialized = True
         with tf.device(_CPU):
             return tf.raw_ops.MakeIterator(
@@ -114,7 +114,7 @@ class IPUInfeedQueue:
             )
 
     @property
-    def deleter(self) -> Any:
+    def deleter(self) -> tf.Operation | None:
         """Frees the data set's iterator; in graphs, an operation."""
         if self._from_spec:
             raise RuntimeError("IPUInfeedQueue created from spec cannot be deleted.")
@@ -130,14 +130,14 @@ class IPUInfeedQueue:
                 dataset=self._dataset.take(0)._variant_tensor, iterator=self._handle
             )
 
-    def get_next(self) -> Any:
+    def get_next(self) -> NoReturn:
         """Refused: loops read the infeed themselves."""
         raise ValueError(
             "`get_next()` is obsolete: pass the queue to the loop, which reads it and"
             " gives its elements to the body."
         )
 
-    def _dequeue(self) -> Any:
+    def _dequeue(self) -> Tensors:
         """The next element, as the structure of the data set."""
         self._dequeued = True
         with tf.control_dependencies(self._replicas_mixed()):
@@ -153,7 +153,7 @@ class IPUInfeedQueue:
             reader.num_replicas
             for reader in self._readers
             if reader.num_ipus == self._num_ipus()
-            and not _programs.is_discarded(reader.op)
+            and not compilation.is_discarded(reader.op)
         }
         if not others - {num_replicas()}:
             return []
@@ -169,17 +169,18 @@ class IPUInfeedQueue:
         return _device.num_ipus(self._device_ordinal)
 
     def _next_flat(self) -> Sequence[Any]:
-        recorder = _application.recorder()
+        recorder = tracing.recorder()
         if recorder is not None:
             return recorder.dequeue(self._id, *self._flat_structure.values())
         handle = self._new_handle() if self._from_spec else self._handle
         with tf.device(_CPU):
             return tf.raw_ops.IteratorGetNext(iterator=handle, **self._flat_structure)
 
-    def _new_handle(self) -> Any:
+    def _new_handle(self) -> tf.Tensor:
         """The iterator of this name, made where there is none yet."""
         with tf.init_scope(), tf.device(_CPU):
             return tf.raw_ops.IteratorV2(
+                # By name, so that other ends of the queue find the same iterator.
                 shared_name=f"popple_infeed_{self._id}",
                 container="",
                 **self._flat_structure,
@@ -199,8 +200,8 @@ class IPUInfeedQueue:
     def _type_spec(self) -> _IPUInfeedQueueSpec:
         if not self._initialized:
             raise RuntimeError(
-                "Spec for IPUInfeedQueue can only be created for already initialized"
-                " queues."
+                "There is no spec for an IPUInfeedQueue that is not initialized: run"
+                " its `initializer` first."
             )
         return _IPUInfeedQueueSpec(
             self._id,
@@ -251,10 +252,10 @@ class _IPUInfeedQueueSpec(type_spec.TypeSpec):
         self._optimise_latency = feed_optimise_latency
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[IPUInfeedQueue]:
         return IPUInfeedQueue
 
-    def _serialize(self) -> Any:
+    def _serialize(self) -> tuple[object, ...]:
         return (
             self._id,
             self._structure,
@@ -265,13 +266,13 @@ class _IPUInfeedQueueSpec(type_spec.TypeSpec):
         )
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> tuple[()]:
         return ()
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> tuple[()]:
         return ()
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> IPUInfeedQueue:
         return IPUInfeedQueue._from_type_spec(self)
 
 
@@ -280,7 +281,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
 
     def __init__(
         self,
-        dataset: Any = None,
+        dataset: tf.data.Dataset | None = None,
         infeed_spec: Any = None,
         element_spec: Any = None,
         **queue_options: Any,
@@ -291,8 +292,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
         from_part = infeed_spec is not None or element_spec is not None
         if (dataset is None and not from_spec) or (dataset is not None and from_part):
             raise ValueError(
-                "Either `dataset` or both `infeed_spec` and `element_spec` need to be"
-                " provided."
+                "Give `dataset`, or `infeed_spec` together with `element_spec`."
             )
         if dataset is None:
             self._infeed_queue = infeed_spec._from_components(None)
@@ -308,18 +308,18 @@ class IPUIterator(iterator_ops.OwnedIterator):
     def __iter__(self) -> IPUIterator:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Tensors:
         return self._next_internal()
 
-    def next(self) -> Any:
+    def next(self) -> Tensors:
         """The next element."""
         return self._next_internal()
 
-    def get_next(self) -> Any:
+    def get_next(self) -> Tensors:
         """The next element."""
         return self._next_internal()
 
-    def get_next_as_optional(self) -> Any:
+    def get_next_as_optional(self) -> NoReturn:
         """Refused: the device has no optional values."""
         raise NotImplementedError(
             "IPU Dataset iterator does not support get_next_as_optional(): loop over"
@@ -327,20 +327,20 @@ class IPUIterator(iterator_ops.OwnedIterator):
         )
 
     @property
-    def element_spec(self) -> Any:
+    def element_spec(self) -> type_spec.TypeSpec:
         """The structure of an element."""
         return self._element_spec
 
     @property
-    def infeed_spec(self) -> Any:
+    def infeed_spec(self) -> _IPUInfeedQueueSpec:
         """Which infeed this iterator reads."""
         return self._infeed_spec
 
     @property
-    def _type_spec(self) -> Any:
+    def _type_spec(self) -> _IPUIteratorSpec:
         return _IPUIteratorSpec(self.infeed_spec, self.element_spec)
 
-    def _next_internal(self) -> Any:
+    def _next_internal(self) -> Tensors:
         if tf.executing_eagerly():
             raise RuntimeError(
                 "Accessing dataset elements is not possible in eager mode inside an"
@@ -349,7 +349,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
             )
         return self._infeed_queue._dequeue()
 
-    def _gather_saveables_for_checkpoint(self) -> Any:
+    def _gather_saveables_for_checkpoint(self) -> NoReturn:
         raise NotImplementedError(
             "IPU Dataset iterator is not currently saveable: keep it out of the"
             " checkpoint."
@@ -360,7 +360,7 @@ class IPUOwnedIterator(IPUIterator):
     """An :class:`IPUIterator` whose infeed goes when it goes."""
 
     @property
-    def _type_spec(self) -> Any:
+    def _type_spec(self) -> _IPUIteratorSpec:
         return _IPUOwnedIteratorSpec(self.infeed_spec, self.element_spec)
 
     def __del__(self) -> None:
@@ -383,26 +383,26 @@ class _IPUIteratorSpec(type_spec.TypeSpec):
         self._element_spec = element_spec
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[IPUIterator]:
         return IPUIterator
 
-    def _serialize(self) -> Any:
+    def _serialize(self) -> tuple[object, ...]:
         return (self._infeed_spec, self._element_spec)
 
     @property
-    def _component_specs(self) -> Any:
+    def _component_specs(self) -> tuple[()]:
         return ()
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: Any) -> tuple[()]:
         return ()
 
-    def _from_components(self, components: Any) -> Any:
+    def _from_components(self, components: Any) -> IPUIterator:
         return self.value_type(
             infeed_spec=self._infeed_spec, element_spec=self._element_spec
         )
 
     @classmethod
-    def from_value(cls, value: Any) -> Any:
+    def from_value(cls, value: Any) -> _IPUIteratorSpec:
         """The spec of an iterator."""
         return cls(value.infeed_spec, value.element_spec)
 
@@ -413,7 +413,7 @@ class _IPUOwnedIteratorSpec(_IPUIteratorSpec):
     __slots__ = ()
 
     @property
-    def value_type(self) -> Any:
+    def value_type(self) -> type[IPUIterator]:
         return IPUOwnedIterator
 
 
@@ -428,7 +428,7 @@ def _check_shapes(shapes: Sequence[Any]) -> None:
         if not shape.is_fully_defined():
             raise ValueError(
                 f"Output shape {shape} is not fully defined, and programs for the IPU"
-                " have static shapes. If using tf.Dataset.batch, set"
+                " have static shapes. Where it comes from `batch()`, set"
                 " `drop_remainder=True`."
             )
 
@@ -436,7 +436,7 @@ def _check_shapes(shapes: Sequence[Any]) -> None:
 def _checked_prefetch_depth(prefetch_depth: int | None) -> int:
     depth = prefetch_depth or _DEFAULT_PREFETCH_DEPTH
     if depth <= 0:
-        raise ValueError(f"prefetch_depth must be greater than zero, but it is {depth}")
+        raise ValueError(f"prefetch_depth must be greater than zero, not {depth}.")
     if depth > _MOST_PREFETCH_DEPTH:
-        raise ValueError(f"prefetch_depth must be less than 256, but it is {depth}")
+        raise ValueError(f"prefetch_depth is {depth}, and must be less than 256.")
     return depth

@@ -16,11 +16,17 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph, ops
 
 from popple.engine.tensorflow import num_replicas, per_replica
+from tensorflow_ipu._translate import note_if_set
+from tensorflow_ipu._types import Tensors
 
-from . import _application, _device, _errors, _feeds, _programs, _synthetic
+from . import _device, _errors
+from ._device import feeds
+from ._executables import tracing
+from ._programs import compilation
 
 # The host takes when it likes: nothing may wait for it.
 _CAPACITY = 2**31 - 1
+_DEFAULT_DEPTH = 3
 
 
 class IPUOutfeedMode(enum.Enum):
@@ -40,7 +46,7 @@ class _Buffers:
                 tf.queue.FIFOQueue(_CAPACITY, types, shapes) for _ in range(count)
             ]
 
-    def enqueue(self, tensors: list[Any], keep_all: bool) -> Any:
+    def enqueue(self, tensors: list[Any], keep_all: bool) -> tf.Operation:
         """Put the tensors of this replica in."""
         mine = self.queues[0].queue_ref
         if len(self.queues) > 1:
@@ -49,7 +55,7 @@ class _Buffers:
         with tf.control_dependencies(dropped):
             return tf.raw_ops.QueueEnqueueV2(handle=mine, components=tensors)
 
-    def _emptied(self, handle: Any) -> Any:
+    def _emptied(self, handle: tf.Tensor) -> tf.Operation:
         size = tf.raw_ops.QueueSizeV2(handle=handle)
         return tf.group(
             *tf.raw_ops.QueueDequeueManyV2(
@@ -57,7 +63,7 @@ class _Buffers:
             )
         )
 
-    def size(self) -> Any:
+    def size(self) -> tf.Tensor:
         """How many elements every replica has put in."""
         sizes = [queue.size() for queue in self.queues]
         return sizes[0] if len(sizes) == 1 else tf.reduce_min(tf.stack(sizes))
@@ -77,25 +83,29 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         self,
         outfeed_mode: IPUOutfeedMode | None = None,
         device_ordinal: int | None = None,
-        buffer_depth: int = 3,
+        buffer_depth: int = _DEFAULT_DEPTH,
         optimise_latency: bool = False,
         **former: Any,
     ) -> None:
-        _feeds.accept_former_arguments("IPUOutfeedQueue", former)
+        feeds.accept_former_arguments("IPUOutfeedQueue", former)
         self._outfeed_mode = outfeed_mode or IPUOutfeedMode.ALL
         if not isinstance(self._outfeed_mode, IPUOutfeedMode):
             raise ValueError(
-                "Expected `outfeed_mode` value to be of"
-                " `ipu_outfeed_queue.IPUOutfeedMode` type, but is"
-                f" {type(outfeed_mode)}."
+                "`outfeed_mode` is an `ipu_outfeed_queue.IPUOutfeedMode`, not"
+                f" {type(outfeed_mode).__name__}."
             )
-        self._device_ordinal = _feeds.checked_ordinal(device_ordinal)
+        self._device_ordinal = feeds.checked_ordinal(device_ordinal)
         if buffer_depth <= 0:
             raise ValueError("Outfeed buffer depth cannot be less than 1")
         self._outfeed_all = self._outfeed_mode is IPUOutfeedMode.ALL
         self._buffer_depth = buffer_depth
         self._optimise_latency = optimise_latency
-        self._feed_name = _feeds.new_name()
+        note_if_set(
+            "IPUOutfeedQueue",
+            buffer_depth=(buffer_depth, _DEFAULT_DEPTH),
+            optimise_latency=(optimise_latency, False),
+        )
+        self._feed_name = feeds.new_name()
         self._structure: Any = None
         self._operations: list[Any] = []
         self._enqueuing_thread: int | None = None
@@ -104,9 +114,9 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         self._buffers: dict[Any, _Buffers] = {}
         self._dequeues: dict[Any, list[list[Any]]] = {}
 
-    def enqueue(self, tensors: Any) -> Any:
+    def enqueue(self, tensors: Tensors) -> tf.Operation:
         """Hand a tensor, or a structure of tensors, to the host; the operation."""
-        recorder = _application.recorder()
+        recorder = tracing.recorder()
         if recorder is not None:
             return recorder.enqueue(self._feed_name, _as_tensors(tensors))
         if self.enqueued:
@@ -122,15 +132,15 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         self._operations.append(operation)
         return operation
 
-    def _enqueue_flat(self, flat: list[Any]) -> Any:
+    def _enqueue_flat(self, flat: list[Any]) -> tf.Operation:
         shapes = [tensor.shape for tensor in flat]
         try:
-            _feeds.check_sizes("outfeed", shapes)
+            feeds.check_sizes("outfeed", shapes)
         except tf.errors.InvalidArgumentError as error:
             return _errors.failing(tf.errors.InvalidArgumentError, error.message)
         kind = ([tensor.dtype for tensor in flat], shapes, num_replicas())
         buffers = self._buffers_of(kind)
-        if _synthetic.outfeeds():
+        if feeds.has_synthetic_outfeeds():
             return tf.no_op()
         with tf.device(f"/device:IPU:{self._device_ordinal}"):
             return buffers.enqueue(flat, self._outfeed_all)
@@ -140,11 +150,13 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             key = None if tf.executing_eagerly() else ops.get_default_graph()
             known = self._buffers.get(key)
             if known is None or known.kind != kind:
+                # Of another shape or number of replicas: queues of TensorFlow cannot be
+                # changed.
                 known = self._buffers[key] = _Buffers(*kind)
                 self._tie_dequeues(key, known)
             return known
 
-    def _tie_dequeues(self, graph: Any, buffers: _Buffers) -> None:
+    def _tie_dequeues(self, graph: tf.Graph, buffers: _Buffers) -> None:
         """Let what was dequeued in a graph come from new queues.
 
         The program was built again, for another number of replicas.
@@ -164,10 +176,10 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         return any(
             here in _with_outer(op.graph)
             for op in self._operations
-            if not _programs.is_discarded(op)
+            if not compilation.is_discarded(op)
         )
 
-    def dequeue(self, wait_for_completion: bool = False) -> Any:
+    def dequeue(self, wait_for_completion: bool = False) -> Tensors:
         """What was enqueued since the last call.
 
         All of it along a new first dimension, or only the last; with several replicas
@@ -189,7 +201,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
                 flat = self._held(key, flat)
         return tf.nest.pack_sequence_as(self._structure, flat)
 
-    def _held(self, graph: Any, flat: list[Any]) -> list[Any]:
+    def _held(self, graph: tf.Graph, flat: list[Any]) -> list[Any]:
         """The same for the user to hold, able to come from other queues later."""
         held = [tf.identity(_of_any_shape(tensor)) for tensor in flat]
         self._dequeues.setdefault(graph, []).append(held)
@@ -208,7 +220,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         why = (
             # The phrase, misspelt, is what programs look for.
             "when using synthethic data. This is not supported."
-            if _synthetic.outfeeds()
+            if feeds.has_synthetic_outfeeds()
             else "to which nothing was added since it was last read. Run the program."
         )
         checked = _errors.failing_if(
@@ -219,7 +231,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
         return [tensor[-1] for tensor in buffers.take(size + checked)]
 
     @property
-    def deleter(self) -> Any:
+    def deleter(self) -> tf.Operation:
         """Drops what is left in the queue; in graphs, an operation."""
         key = None if tf.executing_eagerly() else ops.get_default_graph()
         if key not in self._buffers:
@@ -235,8 +247,8 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             )
         if not self._outfeed_all:
             raise RuntimeError(
-                "IPUOutfeedQueue can only be iterated over if the `outfeed_mode` is set"
-                " to 'IPUOutfeedMode.ALL'."
+                "An IPUOutfeedQueue can only be iterated over in the mode"
+                " `IPUOutfeedMode.ALL`; use `dequeue()`."
             )
         return IPUOutfeedQueueIterator(self)
 
@@ -251,7 +263,7 @@ class IPUOutfeedQueueIterator(Iterator[Any]):
     def __iter__(self) -> IPUOutfeedQueueIterator:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Tensors:
         if not self._waiting:
             self._fetch()
         if not self._waiting:
@@ -282,17 +294,17 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
         super().__init__(outfeed_mode, device_ordinal)
 
 
-def _of_any_shape(tensor: Any) -> Any:
+def _of_any_shape(tensor: tf.Tensor) -> tf.Tensor:
     """The tensor, able to become one of another shape: replicas add a dimension."""
     unknown = tf.TensorShape(None)
     return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=unknown)
 
 
-def _as_tensors(values: Any) -> list[Any]:
+def _as_tensors(values: Tensors) -> list[Any]:
     return [tf.convert_to_tensor(value) for value in tf.nest.flatten(values)]
 
 
-def _as_list(values: Any) -> list[Any]:
+def _as_list(values: Tensors) -> list[Any]:
     return list(values) if isinstance(values, list | tuple) else [values]
 
 

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tensorflow_ipu._types import Infeed, Returned
+
 from . import ipu_outfeed_queue, ipu_run_config, loops
 from ._estimator import model_fn as specs
+from ._estimator.ipu_base import IPUEstimatorBase
 from ._estimator.mode_keys import ModeKeys
-from ._ipu_estimator import IPUEstimatorBase
 from .gradient_accumulation import GradientAccumulationReductionMethod
 from .ops import pipelining_ops
 
@@ -56,7 +58,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         training_hooks: Sequence[Any] | None = None,
         evaluation_hooks: Sequence[Any] | None = None,
         prediction_hooks: Sequence[Any] | None = None,
-        reduction_method: Any = _SUM,
+        reduction_method: GradientAccumulationReductionMethod | str = _SUM,
         **pipeline_op_kwargs: Any,
     ) -> IPUPipelineEstimatorSpec:
         if mode == ModeKeys.TRAIN and not optimizer_function:
@@ -121,7 +123,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
             outputs = stage(*args, **kwargs)
         return specs.EstimatorSpec(mode, predictions=_only_prediction(outputs))
 
-    def _program(self, mode: str, infeed: Any) -> _Pipeline:
+    def _program(self, mode: str, infeed: Infeed) -> _Pipeline:
         return _Pipeline(self._call_model_fn, mode, self.config.ipu_run_config, infeed)
 
     def _call_model_fn(self, mode: str) -> IPUPipelineEstimatorSpec:
@@ -134,8 +136,8 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         spec = specs.call_with(self._model_fn, self._arguments(mode))
         if not isinstance(spec, IPUPipelineEstimatorSpec):
             raise TypeError(
-                "The `model_fn` used with `IPUPipelineEstimator` must return"
-                " `IPUPipelineEstimatorSpec`."
+                "The `model_fn` of a pipeline must return `IPUPipelineEstimatorSpec`,"
+                f" not {type(spec).__name__}."
             )
         return spec
 
@@ -148,7 +150,7 @@ class _Pipeline:
         call_model_fn: Callable[[str], IPUPipelineEstimatorSpec],
         mode: str,
         run_config: ipu_run_config.IPURunConfig,
-        infeed: Any,
+        infeed: Infeed,
     ) -> None:
         self._call_model_fn = call_model_fn
         self._mode = mode
@@ -166,7 +168,7 @@ class _Pipeline:
             ModeKeys.PREDICT: self._model.prediction_hooks,
         }[self._mode]
 
-    def run(self) -> Any:
+    def run(self) -> tf.Operation:
         """Build the pipeline; an operation."""
         model = self._model = self._call_model_fn(self._mode)
         _check_devices(model, self._run_config.num_shards)
@@ -193,10 +195,10 @@ class _Pipeline:
             **model.pipeline_op_kwargs,
         )
 
-    def spec(self, outputs: Any) -> specs.EstimatorSpec:
+    def spec(self, outputs: Returned) -> specs.EstimatorSpec:
         """The model as the session sees it."""
         with tf.control_dependencies([outputs]):
-            found = self._outfeed.dequeue()
+            found: Any = self._outfeed.dequeue()
         if self._mode == ModeKeys.TRAIN:
             count = self._model.gradient_accumulation_count
             loss = tf.reduce_mean(tf.cast(found, tf.float32)) / count
@@ -212,11 +214,12 @@ class _Pipeline:
         metrics = self._model.eval_metrics_fn(*args, **kwargs)
         if not isinstance(metrics, dict):
             raise TypeError(
-                f"The `eval_metrics_fn` must return a dict, but got {type(metrics)}."
+                "`eval_metrics_fn` must return a dict of metrics, not"
+                f" {type(metrics).__name__}."
             )
         if specs.LOSS_METRIC_KEY not in metrics:
             raise KeyError(
-                "The dict returned from `eval_metrics_fn` must contain"
+                "What `eval_metrics_fn` returns must contain the loss, as"
                 f" '{specs.LOSS_METRIC_KEY}'."
             )
         return dict(metrics)
@@ -233,8 +236,8 @@ def _check_devices(model: IPUPipelineEstimatorSpec, num_shards: int) -> None:
     if not num_shards / 2 < len(stages) <= num_shards:
         raise ValueError(
             f"This pipeline requires {len(stages)} devices, but"
-            f" `IPURunConfig.num_shards` was set to {num_shards} (num_shards/2 <"
-            " pipeline_devices <= num_shards)."
+            f" `IPURunConfig.num_shards` was set to {num_shards}: it must be the same,"
+            " or the next power of two."
         )
 
 
@@ -252,12 +255,12 @@ def _repeat_count(iterations: int, count: int) -> int:
     return iterations // count
 
 
-def _only_prediction(found: Any) -> Any:
+def _only_prediction(found: Any) -> tf.Tensor:
     if not isinstance(found, list | tuple):
         return found
     if len(found) != 1:
         raise ValueError(
-            "The last computational stage must return exactly one prediction tensor,"
-            f" but got {len(found)}"
+            "The last stage must return exactly one prediction tensor, and it returns"
+            f" {len(found)}."
         )
     return found[0]

@@ -85,8 +85,8 @@ def num_selected(ipu_options: Any, ordinal: int) -> int:
     devices = ipu_options._create_protobuf().device_config
     if ordinal >= len(devices):
         raise ValueError(
-            f"Only {len(devices)} device(s) available to choose from. You tried to pick"
-            f" a device at ordinal {ordinal}"
+            f"Only {len(devices)} device(s) are configured, numbered from 0: there is"
+            f" none of ordinal {ordinal}."
         )
     return devices[ordinal].auto_count
 

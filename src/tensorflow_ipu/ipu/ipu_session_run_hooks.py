@@ -10,6 +10,8 @@ import tensorflow as tf
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.training import basic_session_run_hooks
 
+from tensorflow_ipu._types import Tensors
+
 from . import ipu_outfeed_queue
 
 # As numpy wrote numbers when these programs were written: 42.0, not np.float32(42.0).
@@ -51,7 +53,7 @@ class IPULoggingTensorHook(tf.compat.v1.train.SessionRunHook):
         self._deleter: Any = None
         self._num_runs = 0
 
-    def log(self, tensors: Any) -> Any:
+    def log(self, tensors: Tensors) -> tf.Operation:
         """Log a tensor, a list of tensors or a dictionary; the operation to run."""
         if self._outfeed.enqueued:
             raise RuntimeError(
@@ -77,7 +79,7 @@ class IPULoggingTensorHook(tf.compat.v1.train.SessionRunHook):
             self._log_values(run_context.session.run(self._dequeued))
         self._num_runs += 1
 
-    def end(self, session: Any) -> None:
+    def end(self, session: tf.compat.v1.Session) -> None:
         if self._log_at_end:
             self._log_values(session.run(self._dequeued))
         session.run(self._deleter)
@@ -95,7 +97,7 @@ class IPULoggingTensorHook(tf.compat.v1.train.SessionRunHook):
         tf_logging.info("%s", text)
 
 
-def _by_name(tensors: Any) -> Mapping[str, Any]:
+def _by_name(tensors: Tensors) -> Mapping[str, Any]:
     if isinstance(tensors, dict):
         return tensors
     listed = tensors if isinstance(tensors, list | tuple) else [tensors]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow as tf
 from tensorflow.python.distribute import (
@@ -20,7 +20,10 @@ from tensorflow.python.eager.polymorphic_function import (
 from tensorflow.python.framework import device as tf_device
 from tensorflow.python.trackable import base as trackable
 
-from . import _modelling, _patches, _programs, keras_extensions
+from tensorflow_ipu._types import DTypeLike, Function, Returned, Tensors
+
+from . import _modelling, _patches, keras_extensions
+from ._programs import functions
 from .ops import cross_replica_ops
 
 
@@ -49,7 +52,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
         args: Sequence[Any] = (),
         kwargs: dict[str, Any] | None = None,
         options: Any = None,
-    ) -> Any:
+    ) -> Returned:
         """Run `fn` on the device; what it returns, from one replica."""
         if tf.executing_eagerly() and not _is_traceable(fn):
             raise ValueError(
@@ -58,7 +61,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
             )
         return super().run(fn, args, kwargs, options)
 
-    def experimental_run_v2(self, *args: Any, **kwargs: Any) -> Any:
+    def experimental_run_v2(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: an older name of `run`."""
         raise RuntimeError("`experimental_run_v2` has been deleted. Use `run` instead.")
 
@@ -84,14 +87,19 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
     """What TensorFlow asks of a strategy."""
 
     def __init__(
-        self, container_strategy: Any, ipu_device: str, cpu_device: str
+        self,
+        container_strategy: tf.distribute.Strategy,
+        ipu_device: str,
+        cpu_device: str,
     ) -> None:
         super().__init__(container_strategy)
         self._ipu_device = ipu_device
         self._cpu_device = cpu_device
         self._input_workers = input_lib.InputWorkers([("", [cpu_device])])
 
-    def _create_variable(self, next_creator: Any, *args: Any, **kwargs: Any) -> Any:
+    def _create_variable(
+        self, next_creator: Any, *args: Any, **kwargs: Any
+    ) -> tf.Variable:
         given = kwargs["initial_value"]
         kwargs["initial_value"] = lambda: self._initial_value(
             given, kwargs.get("dtype")
@@ -99,10 +107,11 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
         with tf.device(self._ipu_device):
             variable = next_creator(*args, **kwargs)
         device = device_util.canonicalize(self._ipu_device)
+        # TensorFlow would answer with the CPU, where soft placement has put it.
         setattr(variable, _patches.VARIABLE_DEVICE, device)
         return variable
 
-    def _initial_value(self, value: Any, dtype: Any) -> Any:
+    def _initial_value(self, value: Tensors, dtype: DTypeLike) -> tf.Tensor:
         """A variable's first value, made on the host."""
         with tf.device(self._cpu_device):
             value = value() if callable(value) else value
@@ -112,10 +121,10 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
 
     def _call_for_each_replica(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Any:
+    ) -> Returned:
         ordinal = self._container_strategy()._device_ordinal
         with self._replica():
-            return _programs.run_function(fn, args, kwargs, ordinal)
+            return functions.run_function(fn, args, kwargs, ordinal)
 
     def _prepare(
         self, fn: Callable[..., Any], args: Sequence[Any], num_shards: int
@@ -123,7 +132,7 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
         """Trace `fn` for `args`; what runs it, again and again, on such tensors."""
         ordinal = self._container_strategy()._device_ordinal
         with self._replica():
-            return _programs.prepare(fn, args, ordinal, num_shards)
+            return functions.prepare(fn, args, ordinal, num_shards)
 
     @contextlib.contextmanager
     def _replica(self) -> Iterator[None]:
@@ -134,8 +143,12 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
             yield
 
     def _reduce_to(
-        self, reduce_op: Any, value: Any, destinations: Any, options: Any
-    ) -> Any:
+        self,
+        reduce_op: tf.distribute.ReduceOp,
+        value: Tensors,
+        destinations: Any,
+        options: Any,
+    ) -> tf.Tensor:
         if not _is_on_ipu():
             return value
         if reduce_op == reduce_util.ReduceOp.SUM:
@@ -144,11 +157,13 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
             return cross_replica_ops.cross_replica_mean(value)
         raise ValueError(f"Unsupported reduce op: {reduce_op}. Use SUM or MEAN.")
 
-    def _update(self, var: Any, fn: Any, args: Any, kwargs: Any, group: bool) -> Any:
+    def _update(
+        self, var: tf.Variable, fn: Function, args: Any, kwargs: Any, group: bool
+    ) -> Any:
         return self._update_non_slot(var, fn, (var, *args), kwargs, group)
 
     def _update_non_slot(
-        self, colocate_with: Any, fn: Any, args: Any, kwargs: Any, group: bool
+        self, colocate_with: Any, fn: Function, args: Any, kwargs: Any, group: bool
     ) -> Any:
         with distribute_lib.UpdateContext(colocate_with):
             result = fn(*args, **kwargs)
@@ -157,11 +172,11 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
     def _local_results(self, distributed_value: Any) -> tuple[Any, ...]:
         return (distributed_value,)
 
-    def value_container(self, value: Any) -> Any:
+    def value_container(self, value: Tensors) -> Any:
         """The container of a value: itself, as there is one of each."""
         return value
 
-    def non_slot_devices(self, var_list: Any) -> str:
+    def non_slot_devices(self, var_list: Sequence[tf.Variable] | None) -> str:
         """Where variables that are not slots live."""
         return self._ipu_device
 
@@ -173,11 +188,15 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
         """Whether a variable was made in this strategy's scope."""
         return v._distribute_strategy in (self._container_strategy(), None)
 
-    def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
+    def _experimental_distribute_dataset(
+        self, dataset: tf.data.Dataset, options: Any
+    ) -> tf.data.Dataset:
         # The raw one: a program reads it through an infeed.
         return dataset
 
-    def _distribute_datasets_from_function(self, dataset_fn: Any, options: Any) -> Any:
+    def _distribute_datasets_from_function(
+        self, dataset_fn: Any, options: Any
+    ) -> tf.data.Dataset:
         return dataset_fn(distribute_lib.InputContext())
 
     @property

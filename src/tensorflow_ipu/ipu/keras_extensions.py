@@ -70,7 +70,7 @@ class KerasExtensions:
         finally:
             self._enable_iterators = outer
 
-    def _create_dataset_iterator(self, dataset: Any) -> Any:
+    def _create_dataset_iterator(self, dataset: tf.data.Dataset) -> Any:
         from . import ipu_infeed_queue
 
         return ipu_infeed_queue.IPUOwnedIterator(dataset=dataset)
@@ -108,7 +108,7 @@ class KerasExtensions:
         The extension's own constructor takes no arguments.
         """
 
-        def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        def construct(self, *args: Any, **kwargs: Any) -> None:
             instance_cls.__init__(self, *args, **kwargs)
             extension_cls.__init__(self)
 

@@ -10,17 +10,19 @@ from tensorflow.python.compiler.xla import xla
 from tensorflow.python.ops import while_loop as tf_while_loop
 from tensorflow.python.ops import while_v2
 
-from ._reads_first import reads_first
-from .ops import _iterations
+from tensorflow_ipu._types import Infeed, Returned, TensorLike, Tensors
+
+from ._programs import loop_counters
+from ._programs.reads_first import reads_first
 
 
 def repeat(
     n: int,
     body: Callable[..., Any],
-    inputs: Any = None,
-    infeed_queue: Any = None,
+    inputs: Tensors | None = None,
+    infeed_queue: Infeed | None = None,
     use_while_v1: bool = True,
-) -> Any:
+) -> Returned:
     """Run `body` `n` times; what it returns is what it is given next time."""
     arity = len(_as_list(inputs))
     _check_arguments("body", body, arity, inputs, infeed_queue)
@@ -32,11 +34,11 @@ def repeat(
 def while_loop(
     condition: Callable[..., Any],
     body: Callable[..., Any],
-    inputs: Any = None,
-    infeed_queue: Any = None,
+    inputs: Tensors | None = None,
+    infeed_queue: Infeed | None = None,
     maximum_iterations: Any = None,
     use_while_v1: bool = True,
-) -> Any:
+) -> Returned:
     """Run `body` as long as `condition` holds for what it returned.
 
     The body is given the loop's values, then an element of the infeed. It returns the
@@ -47,9 +49,10 @@ def while_loop(
     _check_arguments("body", body, len(values), values, infeed_queue)
     _check_arguments("condition", condition, len(values), values, None, infeed_queue)
 
-    def one_step(counter: Any, *state: Any) -> Any:
+    def one_step(counter: Any, *state: Any) -> list[tf.Tensor] | tf.Tensor:
         args, kwargs = _body_arguments(infeed_queue._dequeue() if infeed_queue else [])
-        with _iterations.counting(counter, maximum_iterations), reads_first():
+        # What accumulates gradients in the body needs to know the iteration.
+        with loop_counters.counting(counter, maximum_iterations), reads_first():
             outputs = body(*state, *args, **kwargs)
         return _next_state(counter, outputs, values)
 
@@ -71,7 +74,9 @@ def while_loop(
     return results[0] if results else counter.op
 
 
-def _next_state(counter: Any, outputs: Any, values: Sequence[Any]) -> Any:
+def _next_state(
+    counter: Any, outputs: Returned, values: Sequence[Any]
+) -> list[tf.Tensor] | tf.Tensor:
     """The counter and what the body returned, checked, tied to its operations."""
     returned = [
         output if isinstance(output, tf.Operation) else _as_value(output)
@@ -81,8 +86,8 @@ def _next_state(counter: Any, outputs: Any, values: Sequence[Any]) -> Any:
     tensors = returned[: len(returned) - len(operations)]
     if any(isinstance(output, tf.Operation) for output in tensors):
         raise ValueError(
-            "IPU loop body must return zero or more Tensor values followed by zero or"
-            " more Operations."
+            "The body of a loop returns its tensors first and operations after them;"
+            " here an operation comes before a tensor."
         )
     before, after = [[tensor.dtype for tensor in group] for group in (values, tensors)]
     if before != after:
@@ -103,8 +108,8 @@ def _check_arguments(
     role: str,
     function: Callable[..., Any],
     arity: int,
-    inputs: Any,
-    infeed_queue: Any,
+    inputs: Tensors,
+    infeed_queue: Infeed,
     infeed_of_loop: Any = None,
 ) -> None:
     """Refuse a function that cannot take what the loop will give it."""
@@ -117,7 +122,7 @@ def _check_arguments(
         fed = f" and {number} additional inputs from infeed"
     note = ""
     if infeed_of_loop is not None:
-        note = " Note that infeed is not passed to the loop condition."
+        note = " The condition is not given what the infeed has."
     raise TypeError(
         f"Supplied loop {role} function cannot be called with the specified inputs."
         f" You specified {arity} inputs: {inputs}{fed}, but the loop {role} needs"
@@ -125,7 +130,7 @@ def _check_arguments(
     )
 
 
-def _as_value(value: Any) -> Any:
+def _as_value(value: TensorLike | tf.TensorArray) -> tf.Tensor | tf.TensorArray:
     return value if isinstance(value, tf.TensorArray) else tf.convert_to_tensor(value)
 
 

@@ -14,10 +14,12 @@ from tensorflow.python.framework import ops
 from tensorflow.python.ops import variable_scope
 from tensorflow.python.util import tf_contextlib
 
-from . import _outside, _programs, sharding
+from . import sharding
+from ._arithmetic import as_on_device
+from ._programs import compilation, outside_compilation
 
 FRONTEND_ATTRIBUTES_NAME = "_XlaFrontendAttributes"
-OUTSIDE_COMPILATION_NAME = _outside.ATTRIBUTE
+OUTSIDE_COMPILATION_NAME = outside_compilation.ATTRIBUTE
 
 _PARTIALS = {
     np.dtype("float16"): xla_data_pb2.F16,
@@ -46,6 +48,8 @@ def ipu_scope(device: str) -> Iterator[None]:
     with (
         variable_scope.variable_scope("", use_resource=True),
         ops.device(device),
+        # A session runs them on the device also if nobody compiles them.
+        as_on_device.computing(),
         ipu_jit_scope(0) as scope,
     ):
         yield scope
@@ -55,7 +59,7 @@ def ipu_scope(device: str) -> Iterator[None]:
 def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
     """Run operations of a compiled program on the host."""
     graph = ops.get_default_graph()
-    if not _programs.compiling():
+    if not compilation.compiling():
         raise ValueError(
             "outside_compilation_scope is only allowed in XLA context: call it inside"
             " the function given to ipu_compiler.compile() or strategy.run()."
@@ -64,7 +68,7 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
         raise ValueError("Illegal nesting of outside_compilation_scope.")
     unique = graph.unique_name(name, mark_as_used=True)
     attributes = {OUTSIDE_COMPILATION_NAME: attr_value_pb2.AttrValue(s=unique.encode())}
-    _outside.refuse_enclosed(graph)
+    outside_compilation.refuse_enclosed(graph)
     with ops.name_scope(unique), graph._attr_scope(attributes):
         yield
 

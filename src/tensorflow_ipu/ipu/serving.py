@@ -11,8 +11,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import _serving
-from .ops import _pipeline_settings, pipelining_ops
+from tensorflow_ipu._types import Function
+
+from ._executables import saved_models
+from .ops import pipelining_ops
+from .ops._pipeline import settings
 
 __all__ = ["export_keras", "export_pipeline", "export_single_step"]
 
@@ -23,27 +26,27 @@ def export_single_step(
     iterations: int,
     predict_step_signature: Any = None,
     input_dataset: Any = None,
-    output_names: Any = None,
+    output_names: str | Sequence[str] | None = None,
     preprocessing_step: Callable[..., Any] | None = None,
     preprocessing_step_signature: Any = None,
     postprocessing_step: Callable[..., Any] | None = None,
     postprocessing_step_signature: Any = None,
     purge_export_dir: bool = False,
-) -> Any:
+) -> Function:
     """Write a model of one function as a SavedModel; the function that it holds.
 
     Shapes come from the signatures, from a data set, or from `tf.function`. Steps
     before and after run on the host; each gets what the one before returned.
     """
     _check_iterations(iterations)
-    _serving.check_folder(export_dir, purge_export_dir)
+    saved_models.check_folder(export_dir, purge_export_dir)
     steps = _steps(
         ("predict_step", predict_step, predict_step_signature),
         ("preprocessing_step", preprocessing_step, preprocessing_step_signature),
         ("postprocessing_step", postprocessing_step, postprocessing_step_signature),
         input_dataset,
     )
-    return _serving.Export(steps, output_names).write(export_dir)
+    return saved_models.Export(steps, output_names).write(export_dir)
 
 
 def export_pipeline(
@@ -57,13 +60,13 @@ def export_pipeline(
     name: str | None = None,
     predict_step_signature: Any = None,
     input_dataset: Any = None,
-    output_names: Any = None,
+    output_names: str | Sequence[str] | None = None,
     preprocessing_step: Callable[..., Any] | None = None,
     preprocessing_step_signature: Any = None,
     postprocessing_step: Callable[..., Any] | None = None,
     postprocessing_step_signature: Any = None,
     purge_export_dir: bool = False,
-) -> Any:
+) -> Function:
     """Write a model in stages as a SavedModel; the function that it holds.
 
     The first stage gets `inputs`, the same each time, and then what is served.
@@ -77,7 +80,7 @@ def export_pipeline(
         forward_propagation_stages_poplar_options=poplar_options,
         name=name,
     )
-    _serving.check_folder(export_dir, purge_export_dir)
+    saved_models.check_folder(export_dir, purge_export_dir)
     first, *others = computational_stages
     fixed = list(inputs or ())
     steps = _steps(
@@ -89,36 +92,36 @@ def export_pipeline(
     )
 
     def run(*values: Any) -> list[Any]:
-        found = _serving.as_list(first(*fixed, *values))
+        found = saved_models.as_list(first(*fixed, *values))
         for stage in others:
-            found = _serving.as_list(stage(*found))
+            found = saved_models.as_list(stage(*found))
         return found
 
     stages = [
-        _serving.Step(step.name, run, step.signature)
+        saved_models.Step(step.name, run, step.signature)
         if step.name == "predict_step"
         else step
         for step in steps
     ]
-    return _serving.Export(stages, output_names).write(export_dir)
+    return saved_models.Export(stages, output_names).write(export_dir)
 
 
 def export_keras(
     model: Any,
     export_dir: str,
     batch_size: int | None = None,
-    output_names: Any = None,
+    output_names: str | Sequence[str] | None = None,
     preprocessing_step: Callable[..., Any] | None = None,
     preprocessing_step_signature: Any = None,
     postprocessing_step: Callable[..., Any] | None = None,
     postprocessing_step_signature: Any = None,
     purge_export_dir: bool = False,
-) -> Any:
+) -> Function:
     """Write the predictions of a Keras model as a SavedModel; see its method."""
     if not hasattr(model, "export_for_ipu_serving"):
         raise ValueError(
-            "Provided model was not created inside an IPU strategy, so it does not"
-            " contain IPU-specific functions. Create it inside `strategy.scope()`."
+            "The model was not made in the scope of an IPUStrategy, so it cannot be"
+            " exported. Create it inside `strategy.scope()`."
         )
     return model.export_for_ipu_serving(
         export_dir,
@@ -141,18 +144,20 @@ def _steps(
     after: Given,
     dataset: Any,
     inputs: Sequence[Any] = (),
-) -> list[_serving.Step]:
+) -> list[saved_models.Step]:
     """The steps to export, all checked. The data set describes the first."""
     for name, _, signature in (before, after, predict):
-        _serving.check_signature(f"{name}_signature", signature)
+        saved_models.check_signature(f"{name}_signature", signature)
     first = predict if before[1] is None else before
-    _serving.check_dataset(dataset, first[2], first[0])
-    steps: list[_serving.Step] = []
+    saved_models.check_dataset(dataset, first[2], first[0])
+    steps: list[saved_models.Step] = []
     for name, function, signature in (before, predict, after):
         if function is not None:
             described = dataset if name == first[0] else None
             fixed = inputs if name == predict[0] else ()
-            steps.append(_serving.step_of(name, function, signature, described, fixed))
+            steps.append(
+                saved_models.step_of(name, function, signature, described, fixed)
+            )
     return steps
 
 
@@ -165,4 +170,4 @@ def _check_pipeline(**given: Any) -> None:
     """Refuse what `pipelining_ops.pipeline` would refuse."""
     parameters = inspect.signature(pipelining_ops.pipeline).parameters.values()
     defaults = {parameter.name: parameter.default for parameter in parameters}
-    _pipeline_settings.settings_of({**defaults, **given})
+    settings.settings_of({**defaults, **given})

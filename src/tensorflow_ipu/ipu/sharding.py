@@ -65,6 +65,7 @@ def _colocated(op: Any) -> list[Any]:
 def propagate_sharding(g: Any) -> None:
     """Give tied operations the sharding of what they are tied to."""
     changed = True
+    # Until nothing changes: ties form chains, and operations come in any order.
     while changed:
         changed = False
         for op in g.get_operations():

@@ -20,8 +20,8 @@ from tensorflow.python.distribute import values
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 
-from . import _device, _flags, _seed, dataset_extractor
-from ._old_config import (
+from . import _device, dataset_extractor
+from ._config.old_calls import (
     auto_select_ipus,
     create_ipu_config,
     select_ipus,
@@ -42,7 +42,8 @@ from ._old_config import (
     set_serialization_options,
     set_transfer_options,
 )
-from ._old_events import (
+from ._device import poplar_flags, seeds
+from ._device.old_trace_events import (
     extract_all_events,
     extract_all_strings_from_event_trace,
     extract_all_types_from_event_trace,
@@ -130,7 +131,7 @@ def reset_ipu_seed(
     They are then a function of the seed, in functions and in eager code that run
     afterwards; graphs that a session has already run keep their generators.
     """
-    _seed.reset(seed, _device.ordinal_of(device), experimental_identical_replicas)
+    seeds.reset(seed, _device.ordinal_of(device), experimental_identical_replicas)
 
 
 def move_variable_initialization_to_cpu(graph: Any = None) -> None:
@@ -164,6 +165,7 @@ def _uses_resource(op: Any) -> bool:
 
 def _move_to_cpu(op: Any) -> None:
     op._set_device(_CPU)
+    # Marks of the device's program, of which the initialiser is no part any more.
     for name in ("_class", "_XlaCompile", "_XlaScope"):
         op._clear_attr(name)
 
@@ -215,4 +217,6 @@ def _run(operation: Any, feed_dict: dict[Any, Any] | None = None) -> None:
 
 def use_synthetic_data_for(synthetic_data_category: int) -> bool:
     """Whether TF_POPLAR_FLAGS says that data of that kind is made up."""
-    return _flags.uses_synthetic_data(_flags.Category(synthetic_data_category))
+    return poplar_flags.uses_synthetic_data(
+        poplar_flags.Category(synthetic_data_category)
+    )

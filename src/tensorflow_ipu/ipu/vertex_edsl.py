@@ -142,7 +142,7 @@ class VertexExpression:
         """The text of this expression in a codelet."""
         raise NotImplementedError
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
+    def evaluate(self, values: Mapping[str, Any]) -> tf.Tensor:
         """The value, with the placeholders' tensors by name."""
         raise NotImplementedError
 
@@ -167,7 +167,7 @@ class ConstantVertexExpr(VertexExpression):
         """The number in brackets."""
         return f"({self._val})"
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
+    def evaluate(self, values: Mapping[str, Any]) -> tf.Tensor:
         """The number, which takes the type of what it meets."""
         return self._val
 
@@ -191,7 +191,7 @@ class PlaceholderVertexExpr(VertexExpression):
         """Its name."""
         return self._name
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
+    def evaluate(self, values: Mapping[str, Any]) -> tf.Tensor:
         """Its tensor."""
         return values[self._name]
 
@@ -255,7 +255,7 @@ class BinaryExpr(VertexExpression):
         """The operator between its operands' texts."""
         return f"({self._lhs.lower(source)}{self._op}{self._rhs.lower(source)})"
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
+    def evaluate(self, values: Mapping[str, Any]) -> tf.Tensor:
         """The operator applied."""
         if self._op not in _BINARY:
             raise NotImplementedError(f"the operator {self._op!r} cannot be computed")
@@ -278,7 +278,7 @@ class BinaryFunctionExpr(VertexExpression):
         """The call."""
         return f"({self._op}({self._lhs.lower(source)},{self._rhs.lower(source)}))"
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
+    def evaluate(self, values: Mapping[str, Any]) -> tf.Tensor:
         """The function applied."""
         return _function(self._op)(
             self._lhs.evaluate(values), self._rhs.evaluate(values)
@@ -300,7 +300,7 @@ class UnaryFunctionExpr(VertexExpression):
         """The call."""
         return f"({self._op}({self._lhs.lower(source)}) )"
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
+    def evaluate(self, values: Mapping[str, Any]) -> tf.Tensor:
         """The function applied."""
         return _function(self._op)(self._lhs.evaluate(values))
 
@@ -325,7 +325,7 @@ class LetVertexExpr(VertexExpression):
         body = self._f(PlaceholderVertexExpr(name, None)).lower(source)
         return f"[&, {name}={value}]{{return {body};}}()"
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
+    def evaluate(self, values: Mapping[str, Any]) -> tf.Tensor:
         """The outer expression, with the named value among its inputs."""
         name = f"let{len(values)}"
         inner = {**values, name: self._expr.evaluate(values)}
@@ -356,7 +356,7 @@ class Conditional(VertexExpression):
         pred, a, b = (e.lower(source) for e in (self._pred, self._a, self._b))
         return f"(({pred}) ? ({a}) : ({b}))"
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
+    def evaluate(self, values: Mapping[str, Any]) -> tf.Tensor:
         """The first where the predicate is not zero, else the second."""
         pred, a, b = (e.evaluate(values) for e in (self._pred, self._a, self._b))
         return tf.where(tf.cast(pred, tf.bool), a, b)

@@ -17,6 +17,8 @@ from tf_keras.src.engine import base_layer, functional, node, sequential, traini
 from tf_keras.src.mixed_precision import loss_scale_optimizer
 from tf_keras.src.saving.legacy.saved_model import load as saved_model_load
 
+from tensorflow_ipu._types import Tensors
+
 from . import _tags
 from .extensions._extension import KerasExtension
 from .extensions.pipeline_stage_assignment import mark_with_stage
@@ -43,7 +45,7 @@ def apply() -> None:
 def _after(cls: type, name: str, then: Callable[[Any], None]) -> None:
     original = getattr(cls, name)
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> None:
+    def method(self, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         then(self)
 
@@ -51,7 +53,7 @@ def _after(cls: type, name: str, then: Callable[[Any], None]) -> None:
     setattr(cls, name, tf_decorator.make_decorator(original, method))
 
 
-def _extend_and_mark(layer: Any) -> None:
+def _extend_and_mark(layer: tf.keras.layers.Layer) -> None:
     # A model gets its methods when it is made, and the class it was made with may
     # still change before Layer's own constructor runs, in no other place.
     extend = getattr(tf.distribute.get_strategy(), "_patch_keras_extension", None)
@@ -65,7 +67,7 @@ def _tag_calls() -> None:
     original = base_layer.Layer.__call__
 
     @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: Any, **kwargs: Any) -> Tensors:
         return _tags.call_tagged(self, lambda: original(self, *args, **kwargs))
 
     base_layer.Layer.__call__ = call
@@ -78,7 +80,7 @@ def _restore_options_from_config(cls: Any) -> None:
 
     def from_config(
         cls: Any, config: Any, custom_objects: dict[str, Any] | None = None
-    ) -> Any:
+    ) -> tf.keras.Model:
         if _is_extended_subclass(cls):
             model = _new_instance(cls)
         else:
@@ -97,7 +99,7 @@ def _is_extended_subclass(cls: Any) -> bool:
     return cls is not training.Model and not issubclass(cls, functional.Functional)
 
 
-def _new_instance(cls: Any) -> Any:
+def _new_instance(cls: Any) -> tf.keras.Model:
     try:
         return cls()
     except TypeError as error:
@@ -124,7 +126,7 @@ def _restore_options_from_saved_model() -> None:
     original = saved_model_load.load
 
     @functools.wraps(original)
-    def load(*args: Any, **kwargs: Any) -> Any:
+    def load(*args: Any, **kwargs: Any) -> tf.keras.Model:
         _LOADING.failure = None
         model = original(*args, **kwargs)
         if _LOADING.failure is not None:
@@ -148,7 +150,7 @@ def _scale_losses_in_ipu_strategies() -> None:
     loss_scale_optimizer.strategy_supports_loss_scaling = strategy_supports_loss_scaling
 
 
-def _restore_options(model: Any, config: Any) -> None:
+def _restore_options(model: tf.keras.Model, config: Any) -> None:
     if isinstance(model, KerasExtension) and isinstance(config, dict):
         restore = getattr(model, "_deserialize_from_config_delegate", None)
         if restore is not None:

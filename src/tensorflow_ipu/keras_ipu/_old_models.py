@@ -18,6 +18,8 @@ import tensorflow as tf
 from tensorflow.python.ipu.ops.pipelining_ops import PipelineSchedule
 from tf_keras.src.engine import sequential, training
 
+from tensorflow_ipu._types import Tensors
+
 __all__ = ["Model", "PipelineModel", "PipelineSequential", "Sequential"]
 
 
@@ -28,13 +30,13 @@ class _StepsPerRun:
     """
 
     def fit(
-        self: Any,
-        x: Any = None,
+        self,
+        x: Tensors | tf.data.Dataset | None = None,
         *args: Any,
         steps_per_run: int | None = None,
         prefetch_depth: int | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> tf.keras.callbacks.History:
         """Train the model."""
         _set_run(
             self, steps_per_run or kwargs.get("steps_per_epoch"), prefetch_depth, x
@@ -42,25 +44,25 @@ class _StepsPerRun:
         return super().fit(x, *args, **kwargs)
 
     def evaluate(
-        self: Any,
-        x: Any = None,
+        self,
+        x: Tensors | tf.data.Dataset | None = None,
         *args: Any,
         steps_per_run: int | None = None,
         prefetch_depth: int | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> list[float] | float | dict[str, float]:
         """Loss and metrics of the model."""
         _set_run(self, steps_per_run or kwargs.get("steps"), prefetch_depth, x)
         return super().evaluate(x, *args, **kwargs)
 
     def predict(
-        self: Any,
-        x: Any,
+        self,
+        x: Tensors | tf.data.Dataset,
         *args: Any,
         steps_per_run: int | None = None,
         prefetch_depth: int | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> Tensors:
         """Predictions of the model."""
         _set_run(self, steps_per_run or kwargs.get("steps"), prefetch_depth, x)
         return super().predict(x, *args, **kwargs)
@@ -141,14 +143,17 @@ class PipelineSequential(_StepsPerRun, sequential.Sequential):
         self.set_pipeline_stage_assignment(stages)
 
 
-def _accumulate(model: Any, count: int) -> None:
+def _accumulate(model: tf.keras.Model, count: int) -> None:
     _warn(model)
     if count > 1:
         model.set_gradient_accumulation_options(count)
 
 
 def _pipeline(
-    model: Any, count: int, device_mapping: list[int] | None, kwargs: dict[str, Any]
+    model: tf.keras.Model,
+    count: int,
+    device_mapping: list[int] | None,
+    kwargs: dict[str, Any],
 ) -> None:
     _warn(model)
     serial = kwargs.pop("batch_serialization_iterations", 1)
@@ -171,7 +176,7 @@ def _check_serialised(device_mapping: list[int] | None, schedule: Any) -> None:
         )
 
 
-def _warn(model: Any) -> None:
+def _warn(model: tf.keras.Model) -> None:
     if not hasattr(model, "_ipu_options"):
         raise ValueError(
             f"{type(model).__name__} of ipu.keras must be made in the scope of an "
@@ -186,7 +191,10 @@ def _warn(model: Any) -> None:
 
 
 def _set_run(
-    model: Any, num_steps: int | None, prefetch_depth: int | None, data: Any
+    model: tf.keras.Model,
+    num_steps: int | None,
+    prefetch_depth: int | None,
+    data: Tensors | tf.data.Dataset,
 ) -> None:
     if num_steps is None and isinstance(data, tf.data.Dataset):
         size = int(data.cardinality())
@@ -199,5 +207,5 @@ def _set_run(
         model.set_infeed_queue_options(prefetch_depth=prefetch_depth)
 
 
-def _shards(model: Any) -> int:
+def _shards(model: tf.keras.Model) -> int:
     return 2 ** (model._get_shard_count() - 1).bit_length()

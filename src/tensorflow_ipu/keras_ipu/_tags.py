@@ -17,6 +17,7 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
 from popple.marks import LAYER, PHASE
+from tensorflow_ipu._types import Tensors
 
 __all__ = ["call_tagged", "phase", "tagging"]
 
@@ -47,7 +48,7 @@ def phase(name: str) -> contextlib.AbstractContextManager[None]:
     return _marked(PHASE, attr_value_pb2.AttrValue(s=name.encode()))
 
 
-def call_tagged(layer: Any, call: Callable[[], Any]) -> Any:
+def call_tagged(layer: tf.keras.layers.Layer, call: Callable[[], Any]) -> Tensors:
     """Call a layer so that its operations carry its name, below those around it."""
     if not _PLACE.active or tf.executing_eagerly():
         return call()

@@ -10,9 +10,12 @@ import importlib
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_ipu import _notices
+
+if TYPE_CHECKING:  # TensorFlow is not loaded yet
+    from tensorflow_ipu._types import Tensors
 
 OPTIMIZERS = "tf_keras.src.optimizers"
 
@@ -88,7 +91,7 @@ def as_optimizer_v2(what: Any) -> Any:
     return importlib.import_module(OPTIMIZERS).convert_to_legacy_optimizer(what)
 
 
-def expand_1d(data: Any) -> Any:
+def expand_1d(data: Tensors) -> Tensors:
     """The tensors of `data`; those of rank 1 get a last dimension of 1."""
     tf = importlib.import_module("tensorflow")
 
@@ -110,7 +113,7 @@ def expand_vectors() -> None:
 
 def with_expanded_vectors(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
-    def expanding(self: Any, data: Any) -> Any:
+    def expanding(self, data: Tensors) -> Any:
         return step(self, expand_1d(data))
 
     return expanding
@@ -123,7 +126,7 @@ def accept_tensors_as_steps() -> None:
     stock = model.compile
 
     @functools.wraps(stock)
-    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
         steps = kwargs.get("steps_per_execution")
         if steps is not None and not isinstance(steps, int | str):
             kwargs["steps_per_execution"] = int(steps)
@@ -143,7 +146,7 @@ def give_layers_their_methods() -> None:
 
 def without_inputs(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
-    def add_update(self: Any, updates: Any, inputs: Any = None) -> Any:
+    def add_update(self, updates: Any, inputs: Any = None) -> Any:
         return stock(self, updates)
 
     return add_update

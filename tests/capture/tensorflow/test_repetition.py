@@ -40,3 +40,13 @@ def test_what_an_outer_loop_does_belongs_to_the_update() -> None:
         ("b", Phase.FORWARD),
         ("c", Phase.UPDATE),
     ]
+
+
+def test_what_is_done_to_gradients_behind_the_loops_belongs_to_the_update() -> None:
+    repeated = as_repeated(GRAPH, [0, 1, 0, 0], gradients=["c"])
+    verify(repeated)
+    assert [(op.name, op.phase) for op in repeated.ops] == [
+        ("a", Phase.FORWARD),
+        ("b", Phase.FORWARD),
+        ("c", Phase.UPDATE),
+    ]

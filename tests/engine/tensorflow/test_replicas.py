@@ -9,7 +9,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from popple.engine.tensorflow import (  # noqa: E402
-    Program,
+    ReplicatedProgram,
     all_gather,
     all_reduce_sum,
     all_to_all,
@@ -21,10 +21,10 @@ from popple.engine.tensorflow import (  # noqa: E402
 )
 
 
-def replicated(function: Any, count: int, *inputs: Any) -> Program:
+def replicated(function: Any, count: int, *inputs: Any) -> ReplicatedProgram:
     with tracing(count):
         concrete = tf.function(function).get_concrete_function(*inputs)
-    return Program(concrete.inference_fn, concrete.captured_inputs, count)
+    return ReplicatedProgram(concrete.inference_fn, concrete.captured_inputs, count)
 
 
 def values(tensors: list[Any]) -> list[Any]:
@@ -118,7 +118,7 @@ def test_replicas_in_a_session() -> None:
         with graph.as_default():
             graph.outputs = [all_reduce_sum(tf.constant(3.0))]
         function = _atomic(graph)
-        (total,) = Program(function, graph.external_captures, 2).call([])
+        (total,) = ReplicatedProgram(function, graph.external_captures, 2).call([])
         with tf.compat.v1.Session() as session:
             assert session.run(total) == 6.0
 

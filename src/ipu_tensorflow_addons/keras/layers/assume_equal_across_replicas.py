@@ -6,6 +6,8 @@ from typing import Any
 
 from tensorflow.python.ipu.ops import cross_replica_ops
 
+from tensorflow_ipu._types import Tensors
+
 from .ipu_layer import IPULayer
 
 
@@ -16,7 +18,7 @@ class AssumeEqualAcrossReplicas(IPULayer):
         super().__init__(**kwargs)
         self.inplace = inplace
 
-    def call(self, inputs: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Tensors, **kwargs: Any) -> Tensors:
         """The inputs, marked."""
         del kwargs
         return cross_replica_ops.assume_equal_across_replicas(inputs, self.inplace)

@@ -21,8 +21,13 @@ class CTCLoss(IPULayer):
         self.from_logits = from_logits
 
     def call(
-        self, labels: Any, data: Any, label_length: Any, data_length: Any, **kwargs: Any
-    ) -> Any:
+        self,
+        labels: tf.Tensor,
+        data: tf.Tensor,
+        label_length: Any,
+        data_length: Any,
+        **kwargs: Any,
+    ) -> tf.Tensor:
         """The loss of each example."""
         del kwargs
         loss = (
@@ -55,7 +60,7 @@ class CTCInferenceLayer(IPULayer):
         self.top_paths = top_paths
         self.from_logits = from_logits
 
-    def call(self, data: Any, data_length: Any, **kwargs: Any) -> Any:
+    def call(self, data: tf.Tensor, data_length: Any, **kwargs: Any) -> tf.Tensor:
         """Probabilities, lengths and labels of the `top_paths` best."""
         del kwargs
         search = nn_ops.ctc_beam_search_decoder_with_log_probs
@@ -82,7 +87,7 @@ class CTCInferenceLayer(IPULayer):
 class CTCPredictionsLayer(CTCInferenceLayer):
     """The one likeliest label sequence of each example, filled up with blanks."""
 
-    def call(self, data: Any, data_length: Any, **kwargs: Any) -> Any:
+    def call(self, data: tf.Tensor, data_length: Any, **kwargs: Any) -> tf.Tensor:
         """Labels of shape [batch, time]."""
         costs, lengths, labels = super().call(data, data_length, **kwargs)
         best = tf.argmin(costs, axis=1, output_type=tf.int32)

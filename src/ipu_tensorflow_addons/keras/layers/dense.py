@@ -8,6 +8,8 @@ import tensorflow as tf
 from tensorflow import keras
 from tensorflow.python.ipu.ops import f8_ops, math_ops
 
+from tensorflow_ipu._types import ShapeLike
+
 _NO_NUMBER = 0x80  # in both formats of eight bits
 
 # What the layer calls a dimension -> what the operator calls it.
@@ -41,7 +43,7 @@ class SerialDense(keras.layers.Dense):
         self.serialization_factor = serialization_factor
         self.serialization_dimension = serialization_dimension
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """The activation of inputs times kernel, plus bias."""
         shape = inputs.shape
         rows = tf.reshape(inputs, [-1, shape[-1]]) if shape.rank > 2 else inputs
@@ -122,7 +124,7 @@ class Dense(keras.layers.Dense):
             dtype="float16",
         )
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """The activation of inputs times kernel, plus bias."""
         if not isinstance(inputs, list):
             return super().call(inputs)
@@ -145,7 +147,7 @@ class Dense(keras.layers.Dense):
         }
 
 
-def _any_numbers(shape: Any, dtype: Any) -> Any:
+def _any_numbers(shape: ShapeLike, dtype: tf.DType) -> tf.Tensor:
     """Bytes that are all equally likely, but for the one that is no number."""
     drawn = tf.random.uniform(shape, 0, 256, tf.int32)
     return tf.cast(tf.where(drawn == _NO_NUMBER, 0, drawn), dtype)

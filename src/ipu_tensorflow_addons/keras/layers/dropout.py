@@ -8,6 +8,8 @@ import tensorflow as tf
 from tensorflow import keras
 from tensorflow.python.ipu.ops import rand_ops
 
+from tensorflow_ipu._types import ShapeLike
+
 from .ipu_layer import IPULayer
 
 
@@ -28,29 +30,30 @@ class Dropout(IPULayer):
         kwargs.pop("ref", None)
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
-            raise ValueError(f"The rate must be in the range [0, 1), but was {rate}.")
+            raise ValueError(f"rate is {rate}, and it must be in the range [0, 1).")
         self.rate = rate
         self.noise_shape = noise_shape
         self.seed = seed
 
-    def call(self, inputs: Any, training: Any = None) -> Any:
+    def call(
+        self, inputs: tf.Tensor, training: bool | tf.Tensor | None = None
+    ) -> tf.Tensor:
         """The inputs, in training without a part of them."""
-        if training is None:
-            training = keras.backend.learning_phase()
-        if isinstance(training, bool | int):
-            return self._dropped(inputs) if training else tf.identity(inputs)
+        phase: Any = keras.backend.learning_phase() if training is None else training
+        if isinstance(phase, bool | int):
+            return self._dropped(inputs) if phase else tf.identity(inputs)
         return tf.cond(
-            tf.cast(training, tf.bool),
+            tf.cast(phase, tf.bool),
             lambda: self._dropped(inputs),
             lambda: tf.identity(inputs),
         )
 
-    def _dropped(self, inputs: Any) -> Any:
+    def _dropped(self, inputs: tf.Tensor) -> tf.Tensor:
         return rand_ops.dropout(
             inputs, rate=self.rate, noise_shape=self.noise_shape, seed=self.seed
         )
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: ShapeLike) -> Any:
         """That of the inputs."""
         return input_shape
 

@@ -98,7 +98,9 @@ class EffectiveTransformer(IPULayer):
             name=name,
         )
 
-    def call(self, inputs: Sequence[Tensor], training: Any = True) -> Any:
+    def call(
+        self, inputs: Sequence[Tensor], training: bool | tf.Tensor = True
+    ) -> tuple[tf.Tensor, ...]:
         """The output for each sequence, and the context."""
         _check_count(inputs)
         tensors = [tf.convert_to_tensor(tensor) for tensor in inputs]

@@ -7,6 +7,8 @@ from typing import Any
 from tensorflow import keras
 from tensorflow.python.ipu.ops import embedding_ops
 
+from tensorflow_ipu._types import ShapeLike
+
 from .ipu_layer import IPULayer, check_unsupported
 
 _UNSUPPORTED = {
@@ -42,7 +44,7 @@ class Embedding(IPULayer):
         self.serialization_factor = serialization_factor
         self.embeddings: Any = None
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         if len(input_shape) != 2:
             raise ValueError(
                 "The input shape should be a tensor of shape [batch, input_length], not"
@@ -68,7 +70,7 @@ class Embedding(IPULayer):
             name=self.name,
         )
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: ShapeLike) -> Any:
         """The shape of the indices, and one dimension more."""
         return (*input_shape, self.output_dim)
 

@@ -9,6 +9,8 @@ import tensorflow as tf
 from tensorflow import keras
 from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
 
+from tensorflow_ipu._types import ShapeLike
+
 from .ipu_layer import IPULayer, check_unsupported
 
 _UNSUPPORTED = {
@@ -51,7 +53,7 @@ class GroupNormalization(IPULayer):
         self.gamma: Any = None
         self.beta: Any = None
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         channels = input_shape[self._checked_axis(len(input_shape))]
         self._check_groups(channels)
         self._build_weights([channels])
@@ -67,7 +69,9 @@ class GroupNormalization(IPULayer):
                 name="beta", shape=shape, initializer=self.beta_initializer
             )
 
-    def call(self, inputs: Any, training: Any = None) -> Any:
+    def call(
+        self, inputs: tf.Tensor, training: bool | tf.Tensor | None = None
+    ) -> tf.Tensor:
         """The inputs, normalised: the same in training and after."""
         del training
         axis = self._checked_axis(inputs.shape.rank)
@@ -88,7 +92,9 @@ class GroupNormalization(IPULayer):
         )
         return tf.ensure_shape(tf.reshape(outputs, tf.shape(inputs)), inputs.shape)
 
-    def _or_constant(self, weight: Any, value: float, channels: int, dtype: Any) -> Any:
+    def _or_constant(
+        self, weight: tf.Variable | None, value: float, channels: int, dtype: tf.DType
+    ) -> tf.Tensor:
         if weight is None:
             return tf.fill([channels], tf.cast(value, dtype))
         return tf.reshape(tf.cast(weight, dtype), [channels])
@@ -132,7 +138,7 @@ class InstanceNormalization(GroupNormalization):
     def __init__(self, channels_axis: int = -1, **kwargs: Any) -> None:
         super().__init__(groups=1, channels_axis=channels_axis, **kwargs)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         self.groups = input_shape[self._checked_axis(len(input_shape))]
         super().build(input_shape)
 
@@ -154,7 +160,7 @@ class LayerNormalization(GroupNormalization):
         super().__init__(groups=1, epsilon=epsilon, **rest)
         self.axis = axis
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         sizes = [input_shape[axis] for axis in self._axes(len(input_shape))]
         if None in list(input_shape):
             raise ValueError(
@@ -164,13 +170,16 @@ class LayerNormalization(GroupNormalization):
         self._build_weights(sizes)
         self.built = True
 
-    def call(self, inputs: Any, training: Any = None) -> Any:
+    def call(
+        self, inputs: tf.Tensor, training: bool | tf.Tensor | None = None
+    ) -> tf.Tensor:
         """The inputs, normalised: the same in training and after."""
         axes = self._axes(inputs.shape.rank)
         others = [axis for axis in range(inputs.shape.rank) if axis not in axes]
         order = [*others, *axes]
         moved = tf.transpose(inputs, order)
-        size = math.prod(inputs.shape[axis] for axis in axes)
+        sizes: Any = inputs.shape.as_list()
+        size = math.prod(sizes[axis] for axis in axes)
         rows = super().call(tf.reshape(moved, [-1, size]), training)
         restored = tf.reshape(rows, tf.shape(moved))
         back = sorted(range(len(order)), key=order.__getitem__)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow import keras
 from tensorflow.compiler.plugin.poplar.ops import _recurrent
-from tensorflow.python.ipu import _layer_options
+from tensorflow.python.ipu._modelling import layer_options
 
 from ..._options import check_options
 from .ipu_layer import check_unsupported
@@ -41,17 +42,17 @@ class _Weights:
     cell: Any
 
     @property
-    def kernel(self) -> Any:
+    def kernel(self) -> tf.Variable:
         """What inputs are multiplied with."""
         return self.cell.kernel
 
     @property
-    def recurrent_kernel(self) -> Any:
+    def recurrent_kernel(self) -> tf.Variable:
         """What the state is multiplied with."""
         return self.cell.recurrent_kernel
 
     @property
-    def biases(self) -> Any:
+    def biases(self) -> tf.Variable:
         """What is added to the products."""
         return self.cell.bias
 
@@ -65,13 +66,13 @@ class LSTM(keras.layers.LSTM, _Weights):
 
     def call(
         self,
-        inputs: Any,
+        inputs: tf.Tensor,
         mask: Any = None,
-        training: Any = None,
-        initial_state: Any = None,
-    ) -> Any:
+        training: bool | tf.Tensor | None = None,
+        initial_state: Sequence[tf.Tensor] | None = None,
+    ) -> tf.Tensor | list[tf.Tensor]:
         """What the layer of Keras gives."""
-        with _layer_options.tuned(**self._tuning):
+        with layer_options.tuned(**self._tuning):
             return super().call(inputs, mask, training, initial_state)
 
 
@@ -85,21 +86,23 @@ class GRU(keras.layers.GRU, _Weights):
 
     def call(
         self,
-        inputs: Any,
+        inputs: tf.Tensor,
         mask: Any = None,
-        training: Any = None,
-        initial_state: Any = None,
-    ) -> Any:
+        training: bool | tf.Tensor | None = None,
+        initial_state: Sequence[tf.Tensor] | None = None,
+    ) -> tf.Tensor | list[tf.Tensor]:
         """Outputs, or the last one, and the last state if that is wanted.
 
         Keras has no function for a layer whose reset gate comes first.
         """
-        with _layer_options.tuned(**self._tuning):
+        with layer_options.tuned(**self._tuning):
             if mask is not None or not self._is_plain(inputs):
                 return super().call(inputs, mask, training, initial_state)
             return self._call_plain(inputs, initial_state)
 
-    def _call_plain(self, inputs: Any, initial_state: Any) -> Any:
+    def _call_plain(
+        self, inputs: tf.Tensor, initial_state: Sequence[tf.Tensor] | None
+    ) -> tf.Tensor | list[tf.Tensor]:
         if initial_state is None:
             initial_state = self.get_initial_state(inputs)
         outputs = _recurrent.gru(
@@ -120,7 +123,7 @@ class GRU(keras.layers.GRU, _Weights):
             result = last
         return [result, last] if self.return_state else result
 
-    def _is_plain(self, inputs: Any) -> bool:
+    def _is_plain(self, inputs: tf.Tensor) -> bool:
         """Whether the layer is one loop and nothing else."""
         is_more = self.reset_after or self.stateful or self.dropout
         is_known = set(self._activations()) <= set(_recurrent.ACTIVATIONS)

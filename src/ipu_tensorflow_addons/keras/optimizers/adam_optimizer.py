@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import tensorflow as tf
+
+from tensorflow_ipu._types import UpdateState
 
 from .ipu_optimizer_base import LEGACY, IpuOptimizerBase, next_moments, type_name
 
@@ -17,7 +20,7 @@ class AdamIpuOptimizer(LEGACY.Adam, IpuOptimizerBase):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: float | tf.Tensor | Callable[[], float] = 0.001,
         beta_1: Any = 0.9,
         beta_2: Any = 0.999,
         epsilon: float = 1e-7,
@@ -37,7 +40,7 @@ class AdamIpuOptimizer(LEGACY.Adam, IpuOptimizerBase):
         self.vhat_dtype = vhat_dtype
         self.debiasing = debiasing
 
-    def _create_slots(self, var_list: Any) -> None:
+    def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
         names = {"m": self.m_dtype, "v": self.v_dtype}
         if self.amsgrad:
             names["vhat"] = self.vhat_dtype
@@ -46,8 +49,11 @@ class AdamIpuOptimizer(LEGACY.Adam, IpuOptimizerBase):
                 self._add_state(var, name, dtype)
 
     def _resource_apply_dense(
-        self, grad: Any, var: Any, apply_state: Any = None
-    ) -> Any:
+        self,
+        grad: tf.Tensor,
+        var: tf.Variable,
+        apply_state: UpdateState | None = None,
+    ) -> tf.Operation:
         del apply_state
         compute = self.opt_dtypes[0]
         betas = (self._get_hyper("beta_1", compute), self._get_hyper("beta_2", compute))
@@ -56,7 +62,7 @@ class AdamIpuOptimizer(LEGACY.Adam, IpuOptimizerBase):
         states = [self.get_slot(var, name) for name in ("m", "v")]
         states += [self.get_slot(var, "vhat")] if self.amsgrad else []
 
-        def update(grad: Any, value: Any, *kept: Any) -> list[Any]:
+        def update(grad: tf.Tensor, value: Any, *kept: Any) -> list[Any]:
             grad, *old = (tf.cast(tensor, compute) for tensor in (grad, *kept))
             found = next_moments(grad, (old[0], old[1]), betas, step)
             largest = found.second_corrected
@@ -75,8 +81,12 @@ class AdamIpuOptimizer(LEGACY.Adam, IpuOptimizerBase):
         )
 
     def _resource_apply_sparse(
-        self, grad: Any, var: Any, indices: Any, apply_state: Any = None
-    ) -> Any:
+        self,
+        grad: tf.Tensor,
+        var: tf.Variable,
+        indices: tf.Tensor,
+        apply_state: UpdateState | None = None,
+    ) -> NoReturn:
         return IpuOptimizerBase._resource_apply_sparse(self, grad, var, indices)
 
     def get_config(self) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import tensorflow as tf
 from tensorflow import keras
 from tensorflow.python import ipu
+
+from tensorflow_ipu._types import DTypeLike, UpdateState
 
 # Of the optimisers of Keras 2.6, whose attributes checkers do not know.
 LEGACY: Any = keras.optimizers.legacy
@@ -32,7 +34,7 @@ class IpuOptimizerBase(LEGACY.Optimizer):
         self.outline_apply_gradients = outline_apply_gradients
         self.outline_apply_gradients_kwargs = outline_apply_gradients_kwargs or {}
 
-    def _add_state(self, var: Any, name: str, dtype: Any) -> Any:
+    def _add_state(self, var: tf.Variable, name: str, dtype: DTypeLike) -> tf.Variable:
         """State of a variable, zeros at first; of the variable's type if not given."""
         if dtype is None or tf.as_dtype(dtype) == var.dtype.base_dtype:
             return self.add_slot(var, name)
@@ -56,8 +58,12 @@ class IpuOptimizerBase(LEGACY.Optimizer):
         return function(*values)
 
     def _resource_apply_sparse(
-        self, grad: Any, var: Any, indices: Any, apply_state: Any = None
-    ) -> Any:
+        self,
+        grad: tf.Tensor,
+        var: tf.Variable,
+        indices: tf.Tensor,
+        apply_state: UpdateState | None = None,
+    ) -> NoReturn:
         raise NotImplementedError(
             f"{type(self).__name__} takes no sparse gradients: look embeddings up with"
             " ipu.embedding_ops.embedding_lookup, whose gradients are dense."
@@ -82,7 +88,7 @@ class Moments(NamedTuple):
 
 
 def next_moments(
-    grad: Any, kept: tuple[Any, Any], betas: tuple[Any, Any], step: Any
+    grad: tf.Tensor, kept: tuple[Any, Any], betas: tuple[Any, Any], step: tf.Tensor
 ) -> Moments:
     """The moments after one more gradient; uncorrected where there is no `step`."""
     first = betas[0] * kept[0] + (1.0 - betas[0]) * grad
@@ -96,6 +102,6 @@ def next_moments(
     return Moments(first, second, *corrected)
 
 
-def type_name(dtype: Any) -> str | None:
+def type_name(dtype: DTypeLike) -> str | None:
     """A type as it is written in configurations."""
     return None if dtype is None else tf.as_dtype(dtype).name

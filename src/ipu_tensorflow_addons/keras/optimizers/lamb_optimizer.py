@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from tensorflow_ipu._types import UpdateState
 
 from .ipu_optimizer_base import IpuOptimizerBase, next_moments, type_name
 
@@ -20,7 +22,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: float | tf.Tensor | Callable[[], float] = 0.001,
         beta_1: Any = 0.9,
         beta_2: Any = 0.999,
         epsilon: float = 1e-6,
@@ -54,14 +56,17 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         self.v_dtype = v_dtype
         self.weight_norm_clip = weight_norm_clip
 
-    def _create_slots(self, var_list: Any) -> None:
+    def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
         for name, dtype in (("m", self.m_dtype), ("v", self.v_dtype)):
             for var in var_list:
                 self._add_state(var, name, dtype)
 
     def _resource_apply_dense(
-        self, grad: Any, var: Any, apply_state: Any = None
-    ) -> Any:
+        self,
+        grad: tf.Tensor,
+        var: tf.Variable,
+        apply_state: UpdateState | None = None,
+    ) -> tf.Operation:
         del apply_state
         compute, last = self.opt_dtypes
         betas = (self._get_hyper("beta_1", compute), self._get_hyper("beta_2", compute))
@@ -71,7 +76,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         title = var.name.partition(":")[0]
         states = [self.get_slot(var, name) for name in ("m", "v")]
 
-        def update(grad: Any, value: Any, *kept: Any) -> list[Any]:
+        def update(grad: tf.Tensor, value: Any, *kept: Any) -> list[Any]:
             grad, weights, first, second = (
                 tf.cast(tensor, compute) for tensor in (grad, value, *kept)
             )
@@ -114,7 +119,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         }
 
 
-def _trust(weights: Any, change: Any, clip: float | None) -> Any:
+def _trust(weights: Any, change: Any, clip: float | None) -> tf.Tensor:
     """The norm of the weights over that of the change; 1 where either is 0."""
     weight_norm, change_norm = tf.norm(weights), tf.norm(change)
     if clip is not None:

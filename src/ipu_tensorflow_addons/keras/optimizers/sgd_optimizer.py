@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import tensorflow as tf
+
+from tensorflow_ipu._types import UpdateState
 
 from .ipu_optimizer_base import LEGACY, IpuOptimizerBase, type_name
 
@@ -14,7 +17,7 @@ class SGDIpuOptimizer(LEGACY.SGD, IpuOptimizerBase):
 
     def __init__(
         self,
-        learning_rate: Any = 0.01,
+        learning_rate: float | tf.Tensor | Callable[[], float] = 0.01,
         momentum: Any = 0.0,
         nesterov: bool = False,
         name: str = "SGD",
@@ -24,21 +27,24 @@ class SGDIpuOptimizer(LEGACY.SGD, IpuOptimizerBase):
         super().__init__(learning_rate, momentum, nesterov, name, **kwargs)
         self.momentum_accum_dtype = momentum_accum_dtype
 
-    def _create_slots(self, var_list: Any) -> None:
+    def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
         if self._momentum:
             for var in var_list:
                 self._add_state(var, "momentum", self.momentum_accum_dtype)
 
     def _resource_apply_dense(
-        self, grad: Any, var: Any, apply_state: Any = None
-    ) -> Any:
+        self,
+        grad: tf.Tensor,
+        var: tf.Variable,
+        apply_state: UpdateState | None = None,
+    ) -> tf.Operation:
         del apply_state
         compute = self.opt_dtypes[0]
         rate = self._decayed_lr(compute)
         states = [self.get_slot(var, "momentum")] if self._momentum else []
         momentum = self._get_hyper("momentum", compute)
 
-        def update(grad: Any, value: Any, *kept: Any) -> list[Any]:
+        def update(grad: tf.Tensor, value: Any, *kept: Any) -> list[Any]:
             change = -rate * tf.cast(grad, compute)
             speeds = [momentum * tf.cast(speed, compute) + change for speed in kept]
             if speeds:
@@ -54,13 +60,17 @@ class SGDIpuOptimizer(LEGACY.SGD, IpuOptimizerBase):
         )
 
     def _resource_apply_sparse(
-        self, grad: Any, var: Any, indices: Any, apply_state: Any = None
-    ) -> Any:
+        self,
+        grad: tf.Tensor,
+        var: tf.Variable,
+        indices: tf.Tensor,
+        apply_state: UpdateState | None = None,
+    ) -> NoReturn:
         return IpuOptimizerBase._resource_apply_sparse(self, grad, var, indices)
 
     def _resource_apply_sparse_duplicate_indices(
-        self, grad: Any, var: Any, indices: Any, **kwargs: Any
-    ) -> Any:
+        self, grad: tf.Tensor, var: tf.Variable, indices: tf.Tensor, **kwargs: Any
+    ) -> NoReturn:
         del kwargs
         return IpuOptimizerBase._resource_apply_sparse(self, grad, var, indices)
 

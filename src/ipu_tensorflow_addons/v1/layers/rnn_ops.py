@@ -7,11 +7,14 @@ those of the state; biases are one row for each gate.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
 from tensorflow.python import ipu  # noqa: F401  makes the program one for the IPU
+
+from tensorflow_ipu._types import DTypeLike, ShapeLike
 
 from ..._options import check_options
 
@@ -30,7 +33,7 @@ class _Recurrent(_Layer):
     def __init__(
         self,
         num_units: int,
-        dtype: Any = tf.float32,
+        dtype: DTypeLike = tf.float32,
         partials_dtype: Any = tf.float32,
         seed: int | None = None,
         weights_initializer: Any = None,
@@ -62,7 +65,7 @@ class _Recurrent(_Layer):
         self.kernel: Any = None
         self.biases: Any = None
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         shape: Any = tf.TensorShape(input_shape)
         if shape.rank != 3 or shape[2] is None:
             raise ValueError(
@@ -88,7 +91,7 @@ class _Recurrent(_Layer):
     def _bias_shape(self) -> list[int]:
         return [self.num_gates, self.num_units]
 
-    def _arguments(self, inputs: Any, training: bool) -> dict[str, Any]:
+    def _arguments(self, inputs: tf.Tensor, training: bool) -> dict[str, Any]:
         return {
             "inputs": inputs,
             "kernel": self.kernel,
@@ -101,7 +104,7 @@ class _Recurrent(_Layer):
             **self._tuning,
         }
 
-    def _zeros(self, inputs: Any) -> Any:
+    def _zeros(self, inputs: tf.Tensor) -> tf.Tensor:
         return tf.zeros(self.state_shape(tf.shape(inputs)[1]), self.dtype)
 
 
@@ -111,8 +114,12 @@ class _LSTM(_Recurrent):
     num_gates = 4
 
     def _run(
-        self, inputs: Any, initial_state: Any, training: bool, seq_len: Any = None
-    ) -> Any:
+        self,
+        inputs: tf.Tensor,
+        initial_state: Sequence[tf.Tensor],
+        training: bool,
+        seq_len: tf.Tensor | None = None,
+    ) -> tf.Tensor | tuple[tf.Tensor, ...]:
         inputs = tf.convert_to_tensor(inputs, self.dtype)
         if initial_state is None:
             initial_state = LSTMStateTuple(self._zeros(inputs), self._zeros(inputs))
@@ -138,8 +145,11 @@ class PopnnLSTM(_LSTM):
     """Long short-term memory; its state is an `LSTMStateTuple`."""
 
     def call(
-        self, inputs: Any, initial_state: Any = None, training: bool = True
-    ) -> Any:
+        self,
+        inputs: tf.Tensor,
+        initial_state: Sequence[tf.Tensor] | None = None,
+        training: bool = True,
+    ) -> tf.Tensor | tuple[tf.Tensor, ...]:
         """All outputs, and the last state if that is wanted."""
         return self._run(inputs, initial_state, training)
 
@@ -149,11 +159,11 @@ class PopnnDynamicLSTM(_LSTM):
 
     def call(
         self,
-        inputs: Any,
-        seq_len: Any,
-        initial_state: Any = None,
+        inputs: tf.Tensor,
+        seq_len: tf.Tensor,
+        initial_state: Sequence[tf.Tensor] | None = None,
         training: bool = True,
-    ) -> Any:
+    ) -> tf.Tensor | tuple[tf.Tensor, ...]:
         """All outputs, and the last state if that is wanted."""
         return self._run(inputs, initial_state, training, seq_len)
 
@@ -172,11 +182,11 @@ class _GRU(_Recurrent):
     def _run(
         self,
         operator: Any,
-        inputs: Any,
-        initial_state: Any,
+        inputs: tf.Tensor,
+        initial_state: Sequence[tf.Tensor],
         training: bool,
         **more: Any,
-    ) -> Any:
+    ) -> tf.Tensor | tuple[tf.Tensor, ...]:
         inputs = tf.convert_to_tensor(inputs, self.dtype)
         if initial_state is None:
             initial_state = self._zeros(inputs)
@@ -200,8 +210,11 @@ class PopnnGRU(_GRU):
     """Gated recurrent unit."""
 
     def call(
-        self, inputs: Any, initial_state: Any = None, training: bool = True
-    ) -> Any:
+        self,
+        inputs: tf.Tensor,
+        initial_state: Sequence[tf.Tensor] | None = None,
+        training: bool = True,
+    ) -> tf.Tensor | tuple[tf.Tensor, ...]:
         """All outputs, and the last state if that is wanted."""
         return self._run(gen_popnn_ops.popnn_gru_layer, inputs, initial_state, training)
 
@@ -211,11 +224,11 @@ class PopnnDynamicGRU(_GRU):
 
     def call(
         self,
-        inputs: Any,
-        seq_len: Any,
-        initial_state: Any = None,
+        inputs: tf.Tensor,
+        seq_len: tf.Tensor,
+        initial_state: Sequence[tf.Tensor] | None = None,
         training: bool = True,
-    ) -> Any:
+    ) -> tf.Tensor | tuple[tf.Tensor, ...]:
         """All outputs, and the last state if that is wanted."""
         operator = gen_popnn_ops.popnn_dynamic_gru_layer
         return self._run(operator, inputs, initial_state, training, seq_len=seq_len)
@@ -226,12 +239,12 @@ class PopnnAUGRU(_GRU):
 
     def call(
         self,
-        inputs: Any,
-        seq_len: Any,
+        inputs: tf.Tensor,
+        seq_len: tf.Tensor,
         attention_score: Any,
-        initial_state: Any = None,
+        initial_state: Sequence[tf.Tensor] | None = None,
         training: bool = True,
-    ) -> Any:
+    ) -> tf.Tensor | tuple[tf.Tensor, ...]:
         """All outputs, and the last state if that is wanted."""
         return self._run(
             gen_popnn_ops.popnn_augru_layer,
@@ -243,7 +256,7 @@ class PopnnAUGRU(_GRU):
         )
 
 
-def _last_outputs(outputs: Any, seq_len: Any) -> Any:
+def _last_outputs(outputs: tf.Tensor, seq_len: tf.Tensor) -> tf.Tensor:
     """The output of each sequence's last step."""
     if seq_len is None:
         return outputs[-1]

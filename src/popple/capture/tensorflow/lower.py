@@ -188,7 +188,9 @@ def _whole_graph(
     outputs = tuple(dict.fromkeys([*walker.effects.outputs, *returned]))
     graph = Graph(request.name, builder.values, tuple(builder.ops), outputs)
     placed = with_places(graph, builder.marks, request.device_mapping)
-    return as_repeated(placed, [mark.depth for mark in builder.marks])
+    depths = [mark.depth for mark in builder.marks]
+    updates = walker.effects.updates.values()
+    return as_repeated(placed, depths, [update.gradient for update in updates])
 
 
 def _with_gradients(

@@ -14,7 +14,7 @@ from popple.engine.tensorflow.regions import (
     weight_update,
 )
 from popple.engine.tensorflow.replicas import (
-    Program,
+    ReplicatedProgram,
     Trace,
     num_replicas,
     per_replica,
@@ -23,7 +23,7 @@ from popple.engine.tensorflow.replicas import (
 )
 
 __all__ = [
-    "Program",
+    "ReplicatedProgram",
     "Trace",
     "all_gather",
     "all_reduce_sum",

@@ -22,7 +22,7 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from popple.engine.tensorflow.copies import VARYING, VariableCopies
 
 __all__ = [
-    "Program",
+    "ReplicatedProgram",
     "is_varying",
     "num_replicas",
     "per_replica",
@@ -104,7 +104,7 @@ def replica_index() -> Tensor:
     return tf.identity(per_replica(indices), name="replica_index")
 
 
-class Program:
+class ReplicatedProgram:
     """A traced function and the means to run it as several replicas.
 
     `function` is TensorFlow's compiled form, `captures` the outer tensors it takes

@@ -8,8 +8,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.training import evaluation, training_util, warm_starting_util
+
+from tensorflow_ipu._types import Tensors
 
 from . import model_fn as specs
 from . import saved_model
@@ -41,7 +44,7 @@ class Estimator:
         self,
         model_fn: Callable[..., Any],
         model_dir: str | None = None,
-        config: Any = None,
+        config: RunConfig | None = None,
         params: Mapping[str, Any] | None = None,
         warm_start_from: Any = None,
     ) -> None:
@@ -58,7 +61,7 @@ class Estimator:
         return self._config.model_dir
 
     @property
-    def config(self) -> Any:
+    def config(self) -> RunConfig:
         """The settings, with the directory that was chosen."""
         return self._config
 
@@ -200,7 +203,7 @@ class Estimator:
             as_text,
         )
 
-    def exported(self, receiver: Any, mode: str) -> Any:
+    def exported(self, receiver: Any, mode: str) -> specs.EstimatorSpec:
         """The model for a receiver's inputs, as it is exported."""
         v1.set_random_seed(self.config.tf_random_seed)
         self._create_global_step()
@@ -216,7 +219,7 @@ class Estimator:
         """The names of the variables in the last checkpoint."""
         return [name for name, _ in tf.train.list_variables(self._checkpoint())]
 
-    def get_variable_value(self, name: str) -> Any:
+    def get_variable_value(self, name: str) -> np.ndarray:
         """The value of a variable in the last checkpoint, as an array."""
         return tf.train.load_variable(self._checkpoint(), name)
 
@@ -250,7 +253,7 @@ class Estimator:
         """What a user's function can ask for."""
         return {"mode": mode, "params": self.params, "config": self.config}
 
-    def _create_global_step(self) -> Any:
+    def _create_global_step(self) -> tf.Variable:
         return training_util.create_global_step()
 
     def _stop_hooks(self, steps: int | None, max_steps: int | None) -> list[Any]:
@@ -321,7 +324,7 @@ class StartHook(v1.train.SessionRunHook):
     def __init__(self, operation: Any) -> None:
         self._operation = operation
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: tf.compat.v1.Session, coord: Any) -> None:
         del coord
         session.run(self._operation)
 
@@ -355,7 +358,7 @@ def slices(batch: Any) -> Iterator[Any]:
         yield {name: values[index] for name, values in batch.items()}
 
 
-def _chosen(predictions: Any, keys: Sequence[str] | str | None) -> Any:
+def _chosen(predictions: Tensors, keys: Sequence[str] | str | None) -> Any:
     """Predictions of the given names only."""
     if keys is None:
         return predictions
@@ -371,7 +374,7 @@ def _chosen(predictions: Any, keys: Sequence[str] | str | None) -> Any:
     return found
 
 
-def _chosen_dir(model_dir: str | None, config: Any) -> str:
+def _chosen_dir(model_dir: str | None, config: RunConfig | None) -> str:
     """Where to write: as given, as configured, or somewhere temporary."""
     if model_dir and config.model_dir and os.fspath(model_dir) != config.model_dir:
         raise ValueError(
@@ -395,7 +398,9 @@ def _check_steps(steps: int | None, max_steps: int | None) -> None:
             raise ValueError(f"Must specify {name} > 0, given: {number}")
 
 
-def _loss_hooks(config: Any, spec: Any, step: Any) -> list[Any]:
+def _loss_hooks(
+    config: RunConfig, spec: specs.EstimatorSpec, step: tf.Variable
+) -> list[Any]:
     """Hooks that stop at a loss that is no number, and log it; and its summary."""
     v1.summary.scalar(specs.LOSS_METRIC_KEY, spec.loss)
     hooks: list[Any] = [v1.train.NanTensorHook(spec.loss)]

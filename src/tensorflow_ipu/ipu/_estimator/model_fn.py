@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tensorflow_ipu._types import TensorLike, Tensors
+
 from .mode_keys import ModeKeys
 
 __all__ = ["LOSS_METRIC_KEY", "EstimatorSpec", "ModeKeys"]
@@ -39,9 +41,9 @@ class EstimatorSpec(_Fields):
     def __new__(
         cls,
         mode: str,
-        predictions: Any = None,
-        loss: Any = None,
-        train_op: Any = None,
+        predictions: Tensors | None = None,
+        loss: TensorLike | None = None,
+        train_op: tf.Tensor | tf.Operation | None = None,
         eval_metric_ops: Mapping[str, Any] | None = None,
         export_outputs: Any = None,
         training_chief_hooks: Sequence[Any] | None = None,
@@ -73,7 +75,9 @@ def checked_mode(mode: str) -> str:
     return mode
 
 
-def checked_train_op(train_op: Any, mode: str) -> Any:
+def checked_train_op(
+    train_op: tf.Tensor | tf.Operation | None, mode: str
+) -> tf.Tensor | tf.Operation | None:
     """The operation that trains, which training needs."""
     if train_op is None:
         if mode == ModeKeys.TRAIN:
@@ -82,7 +86,7 @@ def checked_train_op(train_op: Any, mode: str) -> Any:
     return checked_tensor_or_operation(train_op, "train_op")
 
 
-def checked_loss(loss: Any, mode: str) -> Any:
+def checked_loss(loss: TensorLike | None, mode: str) -> tf.Tensor | None:
     """The loss as a scalar; only predictions do without it."""
     if loss is None:
         if mode != ModeKeys.PREDICT:
@@ -94,7 +98,7 @@ def checked_loss(loss: Any, mode: str) -> Any:
     return loss if loss.shape.rank == 0 else tf.reshape(loss, [])
 
 
-def checked_predictions(predictions: Any, mode: str) -> Any:
+def checked_predictions(predictions: Tensors | None, mode: str) -> Tensors | None:
     """A tensor or a dictionary of tensors, which prediction needs."""
     if predictions is None:
         if mode == ModeKeys.PREDICT:
@@ -131,14 +135,14 @@ def checked_hooks(hooks: Sequence[Any] | None) -> tuple[Any, ...]:
     return tuple(hooks or ())
 
 
-def checked_tensor(value: Any, name: str) -> Any:
+def checked_tensor(value: Any, name: str) -> tf.Tensor:
     """A tensor, or what is read as one."""
     if not tf.is_tensor(value):
         raise TypeError(f"{name} must be Tensor, given: {value}")
     return value
 
 
-def checked_tensor_or_operation(value: Any, name: str) -> Any:
+def checked_tensor_or_operation(value: Any, name: str) -> tf.Tensor | tf.Operation:
     """A tensor or an operation."""
     if not isinstance(value, tf.Operation) and not tf.is_tensor(value):
         raise TypeError(f"{name} must be Operation or Tensor, given: {value}")
@@ -159,12 +163,15 @@ def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def call_model_fn(
-    model_fn: Callable[..., Any], features: Any, labels: Any, given: Mapping[str, Any]
+    model_fn: Callable[..., Any],
+    features: Tensors,
+    labels: Tensors | None,
+    given: Mapping[str, Any],
 ) -> Any:
     """Call a `model_fn`, which need not take labels where there are none."""
     if labels is not None and "labels" not in argument_names(model_fn):
         raise ValueError(
-            "model_fn does not take labels, but input_fn returns labels. Give it a"
+            "model_fn does not take labels, and the data set has some. Give it a"
             " `labels` argument, or leave them out of the data set."
         )
     return call_with(model_fn, {**given, "features": features, "labels": labels})

@@ -19,6 +19,7 @@ from tensorflow.python.saved_model.model_utils import export_utils
 
 from .export import Receiver
 from .mode_keys import ModeKeys
+from .model_fn import EstimatorSpec
 
 v1 = tf.compat.v1
 
@@ -86,7 +87,9 @@ def _build(model: Model, make_inputs: Any, mode: str) -> dict[str, Any]:
     }
 
 
-def _signatures(receiver: Receiver, spec: Any, mode: str) -> Mapping[str, Any]:
+def _signatures(
+    receiver: Receiver, spec: EstimatorSpec, mode: str
+) -> Mapping[str, Any]:
     outputs = export_utils.export_outputs_for_mode(
         mode,
         getattr(spec, "export_outputs", None),

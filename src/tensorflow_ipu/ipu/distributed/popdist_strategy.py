@@ -12,6 +12,7 @@ import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib, values
 
 import popdist
+from tensorflow_ipu._types import Tensors
 
 from .. import keras_extensions
 from ..ipu_strategy import IPUExtendedV1
@@ -62,8 +63,8 @@ class PopDistExtendedV1(IPUExtendedV1):
 
     def __init__(
         self,
-        container_strategy: Any,
-        cluster_resolver: Any,
+        container_strategy: tf.distribute.Strategy,
+        cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver,
         ipu_device: str,
         add_ipu_cross_replica_reductions: bool,
     ) -> None:
@@ -72,13 +73,17 @@ class PopDistExtendedV1(IPUExtendedV1):
         self._add_ipu_cross_replica_reductions = add_ipu_cross_replica_reductions
 
     def _reduce_to(
-        self, reduce_op: Any, value: Any, destinations: Any, options: Any
-    ) -> Any:
+        self,
+        reduce_op: tf.distribute.ReduceOp,
+        value: Tensors,
+        destinations: Any,
+        options: Any,
+    ) -> tf.Tensor:
         if not self._add_ipu_cross_replica_reductions:
             return value
         return super()._reduce_to(reduce_op, value, destinations, options)
 
-    def read_var(self, var: Any) -> Any:
+    def read_var(self, var: tf.Variable) -> tf.Tensor:
         """The value of a variable."""
         return var.read_value()
 

@@ -13,6 +13,8 @@ from typing import Any
 from tensorflow.python.eager.backprop import GradientTape
 from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients
 
+from tensorflow_ipu._types import Tensors
+
 
 class _Active(threading.local):
     """The contexts entered on this thread, the innermost last."""
@@ -93,7 +95,7 @@ class GradientCaptureTape(GradientTape, GradientCaptureContext):
         sources: Any,
         output_gradients: Any = None,
         unconnected_gradients: UnconnectedGradients = UnconnectedGradients.NONE,
-    ) -> Any:
+    ) -> Tensors:
         """The gradients of `target`, while those at marked places are captured."""
         self._captured = {}
         return super().gradient(

@@ -12,6 +12,7 @@ from tensorflow.python.framework import ops as framework_ops
 
 from popple.engine.tensorflow import side_by_side
 from popple.graph import MultiConv, Notes, render_notes
+from tensorflow_ipu._types import Tensors
 
 from .. import _errors, sharding
 
@@ -45,11 +46,11 @@ def multi_conv(
 
     def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)
-        def call(*args: Any) -> Any:
+        def call(*args: Any) -> Tensors:
             if options and not isinstance(options, dict):
                 raise TypeError(
-                    "Expected the multi_conv `options` to be a `dict`, but got "
-                    f"{options} instead."
+                    "The `options` of multi_conv are a `dict` of texts, not "
+                    f"{options!r}."
                 )
             with tf.name_scope("multi_conv"):
                 wrong = _wrong(options or {})
@@ -77,7 +78,7 @@ def _planned(options: Mapping[str, str]) -> contextlib.AbstractContextManager[No
     return side_by_side(render_notes(Notes(multi_conv=group)))
 
 
-def _refuse(message: str) -> Any:
+def _refuse(message: str) -> tf.Tensor | tf.Operation:
     prefix = "[Poplar][Build graph] invalid_option: "
     return _errors.failing(tf.errors.InvalidArgumentError, prefix + message)
 
@@ -98,7 +99,7 @@ def _wrong(options: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _independent(func: Callable[..., Any], args: Sequence[Any]) -> Any:
+def _independent(func: Callable[..., Any], args: Sequence[Any]) -> Tensors:
     """Call a function; what it returns fails if it convolves another's result."""
     if tf.executing_eagerly():
         return func(*args)

@@ -38,7 +38,9 @@ _CONVOLUTIONS = {
 _PRODUCTS = ("MatMul", "BatchMatMul", "BatchMatMulV2")
 
 
-def SetMlType(op: Any, ml_type: int | None) -> Any:
+def SetMlType(
+    op: tf.Operation | tf.Tensor, ml_type: int | None
+) -> tf.Operation | tf.Tensor:
     """Mark an operation as part of inference, or of a pass of training."""
     if tf.executing_eagerly() or not ml_type:
         return op
@@ -46,21 +48,22 @@ def SetMlType(op: Any, ml_type: int | None) -> Any:
     name = backend_config_pb2.FrontendAttributeId.Name(backend_config_pb2.ML_TYPE)
     marks = scopes._frontend_attributes(operation.graph)
     marks.map[name] = backend_config_pb2.MLType.Name(ml_type)
+    # On the operation itself: it was made before its pass was known.
     operation._set_attr(scopes.FRONTEND_ATTRIBUTES_NAME, scopes._packed(marks))
     return op
 
 
-def SetOpAsFwd(op: Any) -> Any:
+def SetOpAsFwd(op: tf.Operation | tf.Tensor) -> tf.Operation | tf.Tensor:
     """Mark an operation as forward pass."""
     return SetMlType(op, backend_config_pb2.TRAINING_FWD)
 
 
-def SetOpAsBwd(op: Any) -> Any:
+def SetOpAsBwd(op: tf.Operation | tf.Tensor) -> tf.Operation | tf.Tensor:
     """Mark an operation as gradient with respect to activations."""
     return SetMlType(op, backend_config_pb2.TRAINING_BWD)
 
 
-def SetOpAsWU(op: Any) -> Any:
+def SetOpAsWU(op: tf.Operation | tf.Tensor) -> tf.Operation | tf.Tensor:
     """Mark an operation as gradient with respect to weights."""
     return SetMlType(op, backend_config_pb2.TRAINING_WU)
 
@@ -73,7 +76,7 @@ def HandleMatMulGrads(grads: Gradients) -> Gradients:
     return grads
 
 
-def _product(gradient: Any) -> Any:
+def _product(gradient: tf.Tensor) -> tf.Tensor:
     """The product behind a gradient that may be summed over broadcast dimensions."""
     for kind in ("Reshape", "Sum"):
         if not tf.executing_eagerly() and gradient.op.type == kind:
@@ -96,7 +99,7 @@ def _register(op_type: str, handle: Callable[[Gradients], Gradients]) -> None:
     """Register a gradient that is TensorFlow's own for `op_type`, with marks."""
     stock: Any = ops.gradient_registry.lookup(op_type)
 
-    def marked_gradient(op: Any, *grads: Any) -> Gradients:
+    def marked_gradient(op: tf.Operation | tf.Tensor, *grads: Any) -> Gradients:
         SetOpAsFwd(op)
         return handle(stock(op, *grads))
 

@@ -6,12 +6,11 @@ in no collection of variables. It must be written before it is read.
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 from tensorflow.python.eager import context
 
 from popple.engine.tensorflow import replicas
+from tensorflow_ipu._types import ShapeLike
 
 from ._tensors import Dtype, Tensor
 
@@ -19,11 +18,12 @@ from ._tensors import Dtype, Tensor
 class Scratch:
     """One tensor of `shape` and `dtype` that can be assigned and read."""
 
-    def __init__(self, shape: Any, dtype: Dtype) -> None:
+    def __init__(self, shape: ShapeLike, dtype: Dtype) -> None:
         self.shape = tf.TensorShape(shape)
         self.dtype = tf.as_dtype(dtype).base_dtype
         with tf.init_scope():
             handles = [self._new_handle() for _ in range(replicas.num_replicas())]
+        # Every replica has its own: sums are exchanged when they are applied.
         self._handle = replicas.per_replica(handles)
 
     def read(self) -> Tensor:
@@ -31,7 +31,7 @@ class Scratch:
         value = tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=self.dtype)
         return tf.ensure_shape(value, self.shape)
 
-    def assign(self, value: Tensor) -> Any:
+    def assign(self, value: Tensor) -> tf.Operation:
         """The operation that stores `value`."""
         return tf.raw_ops.AssignVariableOp(resource=self._handle, value=value)
 

@@ -31,6 +31,6 @@ def tensors(*values: Any) -> list[Tensor]:
     return [tf.convert_to_tensor(value) for value in values]
 
 
-def same_or_list(values: Sequence[Tensor]) -> Any:
+def same_or_list(values: Sequence[Tensor]) -> tf.Tensor | list[tf.Tensor]:
     """The only element, or all of them as a list."""
     return values[0] if len(values) == 1 else list(values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -28,7 +28,9 @@ def all_to_all(
         return exchange(x, forward, backward, replication_factor)
 
 
-def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
+def all_gather(
+    x: tf.Tensor | Sequence[tf.Tensor], replication_factor: int, name: str | None = None
+) -> tf.Tensor | list[tf.Tensor]:
     """`x` of every replica of the group, along a new first dimension.
 
     Lists of tensors give lists.

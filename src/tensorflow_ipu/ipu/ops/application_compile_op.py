@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .. import _application
+from .._executables import tracing
 
 _NAME = "application_compile"
 
@@ -21,7 +21,7 @@ def experimental_application_compile_op(
     output_path: str | None = None,
     freeze_variables: bool = False,
     name: str | None = None,
-) -> Any:
+) -> tf.Tensor:
     """Write `func(*inputs)` as an executable; its path, as a string tensor.
 
     Variables are frozen to the values they have when the result is evaluated, or they
@@ -30,7 +30,7 @@ def experimental_application_compile_op(
     name = name or _NAME
     path = output_path or _temporary(name)
     given = [tf.convert_to_tensor(value) for value in _as_list(inputs)]
-    make, values = _application.trace(func, given, freeze_variables, name)
+    make, values = tracing.trace(func, given, freeze_variables, name)
 
     def write(*arrays: Any) -> Any:
         make([np.asarray(array) for array in arrays]).write(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -10,8 +11,10 @@ from ._tensors import Gradient
 
 
 def barrier(
-    tensors: Any, insert_barrier_for_gradients: bool = False, name: str | None = None
-) -> Any:
+    tensors: tf.Tensor | Sequence[tf.Tensor],
+    insert_barrier_for_gradients: bool = False,
+    name: str | None = None,
+) -> tf.Tensor | list[tf.Tensor]:
     """The same tensors, each ready only when all of them have been computed.
 
     With `insert_barrier_for_gradients` the gradients wait for each other too.

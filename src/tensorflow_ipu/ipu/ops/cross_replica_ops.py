@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -28,7 +28,9 @@ def cross_replica_mean(
         return exchange(x, combine, combine, replica_group_size)
 
 
-def assume_equal_across_replicas(tensors: Any, inplace: bool = False) -> Any:
+def assume_equal_across_replicas(
+    tensors: tf.Tensor | Sequence[tf.Tensor], inplace: bool = False
+) -> tf.Tensor | list[tf.Tensor]:
     """The same tensors, marked as having one value in all replicas.
 
     Conditions made from them may decide about exchanges between replicas. `inplace`

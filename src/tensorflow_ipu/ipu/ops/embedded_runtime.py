@@ -9,8 +9,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.ops import _host
 
-from .. import _executable
-from .._engine import ENGINES
+from tensorflow_ipu._types import Message
+
+from .._executables import executable_files
+from .._executables.engine import ENGINES
 
 __all__ = [
     "RuntimeContext",
@@ -32,7 +34,7 @@ class RuntimeContext:
         self._executable_proto = executable_proto
         self._start_output = start_output
 
-    def start_output(self) -> Any:
+    def start_output(self) -> tf.Tensor:
         """The tensor whose evaluation starts the executable."""
         return self._start_output
 
@@ -40,18 +42,21 @@ class RuntimeContext:
         """The name of the engine."""
         return self._name
 
-    def signature(self) -> Any:
+    def signature(self) -> Message:
         """The inputs and outputs of the executable."""
         return self._executable_proto.embedded_runtime_config.signature
 
     def output_types(self) -> list[Any]:
         """The types of what a call gives."""
         outputs = self.signature().streamed_outputs
-        return [_executable.described_type(output) for output in outputs]
+        return [executable_files.described_type(output) for output in outputs]
 
 
 def embedded_runtime_start(
-    executable_file: Any, inputs: Any, name: str, timeout: int | None = None
+    executable_file: Any,
+    inputs: Sequence[tf.Tensor] | Mapping[str, tf.Tensor],
+    name: str,
+    timeout: int | None = None,
 ) -> RuntimeContext:
     """Start an executable; `inputs` are a list, or by name.
 
@@ -59,7 +64,7 @@ def embedded_runtime_start(
     batch is answered at once.
     """
     del timeout
-    executable = _executable.read(_path_of(executable_file))
+    executable = executable_files.read(_path_of(executable_file))
     message = executable.signature()
     expected = message.embedded_runtime_config.signature.inputs
     tensors = _in_order(inputs, [value.name for value in expected])
@@ -74,13 +79,15 @@ def embedded_runtime_start(
     return RuntimeContext(name, executable_file, message, started)
 
 
-def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any:
+def embedded_runtime_call(
+    inputs: Sequence[Any], context: RuntimeContext
+) -> list[tf.Tensor]:
     """The results of the executable for one batch."""
     expected = context.signature().streamed_inputs
     if len(inputs) != len(expected):
         raise Exception(
-            f"Embedded application call expects {len(expected)} inputs, but"
-            f" {len(inputs)} were provided."
+            f"A call of this application takes {len(expected)} inputs, not"
+            f" {len(inputs)}."
         )
     _check(inputs, expected, TypeError)
     engine = ENGINES.running(context.name())
@@ -106,7 +113,9 @@ def embedded_runtime_start_and_call(
 
 def _find_opaque_blob(filename_tensor: Any) -> bytes:
     """The signature of an executable, as it is stored."""
-    return _executable.read(_path_of(filename_tensor)).signature().SerializeToString()
+    return (
+        executable_files.read(_path_of(filename_tensor)).signature().SerializeToString()
+    )
 
 
 def _path_of(executable_file: Any) -> str:
@@ -120,7 +129,9 @@ def _path_of(executable_file: Any) -> str:
     return os.fsdecode(getattr(value, "item", lambda: value)())
 
 
-def _in_order(inputs: Any, names: Sequence[str]) -> list[Any]:
+def _in_order(
+    inputs: Sequence[tf.Tensor] | Mapping[str, tf.Tensor], names: Sequence[str]
+) -> list[Any]:
     if isinstance(inputs, Mapping):
         missing = next((name for name in names if inputs.get(name) is None), None)
         if missing is not None:
@@ -146,7 +157,7 @@ def _check(
                 f"Mismatched input shape {place}. Expected {wanted}, but input {index}"
                 f" has shape {shape}."
             )
-        dtype = _executable.described_type(value)
+        dtype = executable_files.described_type(value)
         if tf.as_dtype(tensor.dtype) != dtype:
             raise wrong_type(
                 f"Mismatched input dtype {place}. Expected {dtype}, but input {index}"
@@ -154,6 +165,6 @@ def _check(
             )
 
 
-def _as_dependency(tensor: Any) -> list[Any]:
+def _as_dependency(tensor: tf.Tensor) -> list[Any]:
     """Only tensors of graphs are evaluated later; others have been."""
     return [] if hasattr(tensor, "numpy") else [tensor]

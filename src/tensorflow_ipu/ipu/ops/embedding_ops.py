@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from popple.engine.tensorflow import replicas
+from tensorflow_ipu._types import DTypeLike, ShapeLike
 
 from ._tensors import Gradient, Tensor
 
@@ -27,9 +28,7 @@ def embedding_lookup(
     """
     factor = int(serialization_factor)
     if factor < 1:
-        raise ValueError(
-            f"serialization_factor has to be at least 1, but was {factor}."
-        )
+        raise ValueError(f"serialization_factor is {factor}, and has to be at least 1.")
     num_rows = params.shape[0]
     if num_rows % factor:
         raise ValueError(
@@ -64,25 +63,27 @@ class HostEmbeddingOptimizerSpec:
         """The learning rate."""
         return self._learning_rate
 
-    def create_slot_variables(self, embedding_tensor: Any, name: str) -> list[Any]:
+    def create_slot_variables(
+        self, embedding_tensor: tf.Tensor, name: str
+    ) -> list[Any]:
         """Variables that training needs beside the table."""
         return []
 
     def create_register_instruction(
-        self, embedding_tensor: Any, slot_vars: list[Any], name: str
-    ) -> Any:
+        self, embedding_tensor: tf.Tensor, slot_vars: list[Any], name: str
+    ) -> tf.Operation:
         """The operation to run before the table is used."""
         return tf.group(*(slot.initializer for slot in slot_vars))
 
     def create_deregister_instruction(
-        self, embedding_tensor: Any, slot_vars: list[Any], name: str
-    ) -> Any:
+        self, embedding_tensor: tf.Tensor, slot_vars: list[Any], name: str
+    ) -> tf.Tensor:
         """The table, when it is no longer used by a program."""
         return tf.identity(embedding_tensor)
 
     def create_lookup_instruction(
         self,
-        embedding_tensor: Any,
+        embedding_tensor: tf.Tensor,
         indices: Tensor,
         slot_vars: list[Any],
         partition_strategy: str,
@@ -129,7 +130,9 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         """How many batches' updates are applied at once."""
         return self._accumulation_factor
 
-    def create_slot_variables(self, embedding_tensor: Any, name: str) -> list[Any]:
+    def create_slot_variables(
+        self, embedding_tensor: tf.Tensor, name: str
+    ) -> list[Any]:
         """The sum of updates and the number of batches in it."""
         if self._accumulation_factor <= 1:
             return []
@@ -165,7 +168,7 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
 class _Shared:
     """A variable on the host that all replicas of a program use together."""
 
-    def __init__(self, variable: Any) -> None:
+    def __init__(self, variable: tf.Variable) -> None:
         self.dtype = variable.dtype.base_dtype
         self.shape = variable.shape
         self._handle = variable.handle
@@ -185,15 +188,15 @@ class _Shared:
         )
         return tf.ensure_shape(rows, [*indices.shape, *self.shape[1:]])
 
-    def assign(self, value: Tensor) -> Any:
+    def assign(self, value: Tensor) -> tf.Operation:
         """Store a value."""
         return tf.raw_ops.AssignVariableOp(resource=self._handle, value=value)
 
-    def add(self, value: Tensor) -> Any:
+    def add(self, value: Tensor) -> tf.Operation:
         """Add a value."""
         return tf.raw_ops.AssignAddVariableOp(resource=self._handle, value=value)
 
-    def scatter_add(self, indices: Tensor, updates: Tensor) -> Any:
+    def scatter_add(self, indices: Tensor, updates: Tensor) -> tf.Operation:
         """Add to some of its rows."""
         return tf.raw_ops.ResourceScatterAdd(
             resource=self._handle, indices=indices, updates=updates
@@ -209,13 +212,14 @@ class HostEmbedding:
     def __init__(
         self,
         name: str,
-        embedding_tensor: Any,
+        embedding_tensor: tf.Tensor,
         partition_strategy: str = "TOKEN",
         optimizer_spec: HostEmbeddingOptimizerSpec | None = None,
     ) -> None:
         if not tf.is_tensor(embedding_tensor):
             raise ValueError(
-                "HostEmbedding embedding_tensor is not a tensorflow tensor"
+                "The table of a HostEmbedding is a tensor, not "
+                f"{type(embedding_tensor).__name__}."
             )
         if not isinstance(optimizer_spec, type(None) | HostEmbeddingOptimizerSpec):
             raise ValueError(
@@ -236,11 +240,11 @@ class HostEmbedding:
             embedding_tensor, name
         )
 
-    def get_embedding_tensor(self) -> Any:
+    def get_embedding_tensor(self) -> tf.Tensor:
         """The table."""
         return self._embedding_tensor
 
-    def register(self, session: Any = None) -> _Registration:
+    def register(self, session: tf.compat.v1.Session | None = None) -> _Registration:
         """A context in which programs that `session` runs can use the table."""
         if session is None and not tf.executing_eagerly():
             raise ValueError(
@@ -278,7 +282,7 @@ class HostEmbedding:
 class _Registration:
     """The time in which programs use a table on the host."""
 
-    def __init__(self, embedding: HostEmbedding, session: Any) -> None:
+    def __init__(self, embedding: HostEmbedding, session: tf.compat.v1.Session) -> None:
         self._embedding = embedding
         self._session = session
 
@@ -307,8 +311,8 @@ class _Registration:
 
 def create_host_embedding(
     name: str,
-    shape: Any,
-    dtype: Any,
+    shape: ShapeLike,
+    dtype: DTypeLike,
     partition_strategy: str = "TOKEN",
     optimizer_spec: HostEmbeddingOptimizerSpec | None = None,
     initializer: Any = None,

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ._small_floats import Layout, decode, encode, power, quantize
+from tensorflow_ipu._types import TensorLike
+
+from .._arithmetic.small_floats import Layout, decode, encode, power, quantize
 from ._tensors import Dtype, Tensor
 
 _NAN = 128
@@ -35,7 +37,7 @@ def create_metadata(fmt: Format, scale: int = 0) -> int:
 class QuarterTensor:
     """A tensor of 8-bit numbers: its `data` and its `metadata`, both uint8."""
 
-    def __init__(self, data: Any, metadata: Any) -> None:
+    def __init__(self, data: Any, metadata: TensorLike) -> None:
         self.data = _bytes(data)
         self.metadata = _bytes(metadata)
 
@@ -60,7 +62,7 @@ class QuarterTensor:
     __hash__ = object.__hash__
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> tf.TensorShape:
         """The shape of the data."""
         return self.data.shape
 
@@ -72,7 +74,7 @@ class QuarterTensor:
     def __len__(self) -> int:
         return len(self.data)
 
-    def __getitem__(self, index: Any) -> Tensor:
+    def __getitem__(self, index: object) -> Tensor:
         return self.data[index]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -84,15 +86,14 @@ def _bytes(data: Any) -> Tensor:
         data = tf.convert_to_tensor(data, tf.uint8)
     if data.dtype != tf.uint8:
         raise TypeError(
-            "Trying to set/update QuarterTensor data with a tensor of type "
-            f"{data.dtype}, but only uint8 are supported. Use the value that "
+            f"A QuarterTensor takes only uint8, not {data.dtype}. Use what "
             "`convert_to_f8` returned."
         )
     return data
 
 
 def convert_to_f8(
-    values: Tensor, metadata: Any, name: str | None = None
+    values: Tensor, metadata: TensorLike, name: str | None = None
 ) -> QuarterTensor:
     """`values` as 8-bit numbers of the format and scale in `metadata`."""
     metadata = tf.convert_to_tensor(metadata, tf.uint8)
@@ -174,12 +175,12 @@ def f8_matmul(lhs: Any, rhs: Any, name: str = "f8_matmul") -> Tensor:
 
 
 def f8_conv_1d(
-    inputs: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    inputs: QuarterTensor | tf.Tensor,
+    filters: QuarterTensor | tf.Tensor,
+    strides: int | Sequence[int],
+    padding: str,
     data_format: str = "NWC",
-    dilations: Any = (1,),
+    dilations: int | Sequence[int] = (1,),
     name: str = "f8_conv_1d",
 ) -> Tensor:
     """A convolution over one dimension, as float16."""
@@ -193,12 +194,12 @@ def f8_conv_1d(
 
 
 def f8_conv_2d(
-    inputs: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    inputs: QuarterTensor | tf.Tensor,
+    filters: QuarterTensor | tf.Tensor,
+    strides: int | Sequence[int],
+    padding: str,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: int | Sequence[int] = (1, 1, 1, 1),
     name: str = "f8_conv_2d",
 ) -> Tensor:
     """A convolution over two dimensions, as float16."""
@@ -208,12 +209,12 @@ def f8_conv_2d(
 
 
 def f8_conv_3d(
-    inputs: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    inputs: QuarterTensor | tf.Tensor,
+    filters: QuarterTensor | tf.Tensor,
+    strides: int | Sequence[int],
+    padding: str,
     data_format: str = "NDHWC",
-    dilations: Any = (1, 1, 1, 1, 1),
+    dilations: int | Sequence[int] = (1, 1, 1, 1, 1),
     name: str = "f8_conv_3d",
 ) -> Tensor:
     """A convolution over three dimensions, as float16."""

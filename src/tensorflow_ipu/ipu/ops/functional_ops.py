@@ -8,6 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tensorflow_ipu._types import Tensors
+
 from ._tensors import as_list
 
 _convert_to_list = as_list
@@ -30,7 +32,7 @@ def outlined_function(
 
     def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)
-        def call(*args: Any) -> Any:
+        def call(*args: Any) -> Tensors:
             with tf.name_scope(scope):
                 inputs = [tf.convert_to_tensor(arg) for arg in args]
                 return tf.nest.map_structure(_as_output, inner(*inputs))
@@ -40,5 +42,5 @@ def outlined_function(
     return decorate if func is None else decorate(func)
 
 
-def _as_output(value: Any) -> Any:
+def _as_output(value: Any) -> tf.Tensor | None:
     return value if value is None else tf.convert_to_tensor(value)

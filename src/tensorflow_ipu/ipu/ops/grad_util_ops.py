@@ -10,7 +10,7 @@ from ..eager import backprop
 from ._tensors import Gradient, Tensor
 
 
-def capture_upstream_gradients(args: Any, tag: str = "") -> Any:
+def capture_upstream_gradients(args: Any, tag: str = "") -> tf.Tensor | list[tf.Tensor]:
     """The same tensors; the gradients that arrive here are kept under `tag`.
 
     They are found in `captured_gradients` of the `GradientCaptureContext` or

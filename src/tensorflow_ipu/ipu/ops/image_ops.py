@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tensorflow_ipu._types import TensorLike
+
 from ._tensors import Tensor
 
 
@@ -35,7 +37,9 @@ def normalise_image(
         return tf.pad(normal, [[0, 0]] * (image.shape.rank - 1) + [[0, 1]])
 
 
-def _per_channel(what: str, values: Any, image: Tensor, dtype: Any) -> Tensor:
+def _per_channel(
+    what: str, values: TensorLike, image: Tensor, dtype: tf.DType
+) -> Tensor:
     if image.shape[-1] != 3:
         raise tf.errors.InvalidArgumentError(
             None, None, f"The image has {image.shape[-1]} channels, expected 3."

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ._iterations import current_loop
+from .._programs.loop_counters import current_loop
 from ._scratch import Scratch
 from ._tensors import Tensor
 
@@ -50,7 +50,7 @@ def fifo(
             return tf.identity(oldest)
 
 
-def print_tensor(input: Tensor, name: str = "") -> Any:
+def print_tensor(input: Tensor, name: str = "") -> tf.Operation:
     """An operation that writes a tensor to the standard error."""
     return tf.print(f"{name}:", input, output_stream=sys.stderr, summarize=-1)
 

@@ -27,9 +27,7 @@ def serialized_matmul(
     """
     factor = int(serialization_factor)
     if factor < 1:
-        raise ValueError(
-            f"serialization_factor has to be at least 1, but was {factor}."
-        )
+        raise ValueError(f"serialization_factor is {factor}, and has to be at least 1.")
     for which, matrix in (("a", a), ("b", b)):
         if matrix.shape.rank < 2:
             raise ValueError(f"Expected tensor '{which}' to have a minimum rank of 2")
@@ -88,8 +86,8 @@ def _by_b_rows(a: Tensor, b: Tensor, factor: int) -> Tensor:
 def _by_a_rows_b_columns(a: Tensor, b: Tensor, factor: int) -> Tensor:
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"Expected the number of columns in 'a' ({a.shape[-1]}) to match the "
-            f"number of rows in 'b' ({b.shape[-2]})."
+            f"'a' has {a.shape[-1]} columns and 'b' has {b.shape[-2]} rows: a product "
+            "needs as many of the one as of the other."
         )
     _check_divides(factor, a.shape[-1], "rows dimension of 'a'")
     lefts, rights = tf.split(a, factor, axis=-1), tf.split(b, factor, axis=-2)

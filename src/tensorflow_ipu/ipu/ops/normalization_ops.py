@@ -7,12 +7,13 @@ is brought to mean 0 and variance 1, and each channel is scaled and shifted.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from ._norms import normalize_groups, per_channel
+from .._arithmetic.norms import normalize_groups, per_channel
 from ._tensors import Tensor
 
 __all__ = ["group_norm", "instance_norm", "layer_norm"]
@@ -66,10 +67,10 @@ def group_norm(
     epsilon: float = 1.53e-5,
     param_initializers: dict[str, Any] | None = None,
     reuse: bool | None = None,
-    variables_collections: Any = None,
+    variables_collections: Sequence[str] | None = None,
     training: bool = True,
     trainable: bool = True,
-    scope: Any = None,
+    scope: str | tf.compat.v1.VariableScope | None = None,
     strided_channel_grouping: bool = True,
 ) -> Tensor:
     """`inputs` normalised within `groups` groups of channels.
@@ -107,10 +108,10 @@ def layer_norm(
     epsilon: float = 1.53e-5,
     param_initializers: dict[str, Any] | None = None,
     reuse: bool | None = None,
-    variables_collections: Any = None,
+    variables_collections: Sequence[str] | None = None,
     training: bool = True,
     trainable: bool = True,
-    scope: Any = None,
+    scope: str | tf.compat.v1.VariableScope | None = None,
 ) -> Tensor:
     """`inputs` normalised over all that belongs to an example: one group."""
     variables = _Variables(
@@ -133,10 +134,10 @@ def instance_norm(
     epsilon: float = 1.53e-5,
     param_initializers: dict[str, Any] | None = None,
     reuse: bool | None = None,
-    variables_collections: Any = None,
+    variables_collections: Sequence[str] | None = None,
     training: bool = True,
     trainable: bool = True,
-    scope: Any = None,
+    scope: str | tf.compat.v1.VariableScope | None = None,
 ) -> Tensor:
     """`inputs` normalised in each channel by itself: as many groups as channels."""
     variables = _Variables(

@@ -16,11 +16,13 @@ import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.driver import threestate_pb2
 
 from popple.engine.tensorflow import region, weight_update
-from popple.marks import ACCUMULATE, NOTHING
+from popple.marks import ACCUMULATE, NOTHING, OFF_CHIP
+from tensorflow_ipu._translate import off_chip_words
+from tensorflow_ipu._types import DTypeLike
 
 from .. import _errors
-from ._accumulation import Scale, accumulator_dtype, contribution, scaled
-from ._iterations import current_loop
+from .._programs.loop_counters import current_loop
+from .._programs.marks import marked
 from ._passes import (
     HandleMatMulGrads,
     SetMlType,
@@ -32,6 +34,7 @@ from ._passes import (
     gradients_override_map,
     matmul_gradients_override_map,
 )
+from ._pipeline.accumulation import Scale, accumulator_dtype, contribution, scaled
 from ._scratch import Scratch
 from ._tensors import Dtype, Tensor
 
@@ -80,7 +83,7 @@ _ACCUMULATORS = _Accumulators()
 
 def accumulate_gradients(
     grads_and_vars: GradientsAndVariables,
-    gradient_accumulation_dtype: Any,
+    gradient_accumulation_dtype: DTypeLike | Callable[[tf.Variable], DTypeLike],
     accum_scale: Scale = 1.0,
     grad_scale: Scale = None,
     create_accumulator_from_shape: bool = False,
@@ -119,7 +122,7 @@ def _accumulate(addend: Tensor, accum_scale: Scale) -> Tensor:
 
 def accumulate_tagged_gradients(
     tagged_grads: Mapping[str, Sequence[Any]],
-    gradient_accumulation_dtype: Any,
+    gradient_accumulation_dtype: DTypeLike | Callable[[tf.Variable], DTypeLike],
     accum_scale: Scale = 1.0,
     grad_scale: Scale = None,
 ) -> dict[str, list[Any]]:
@@ -145,7 +148,7 @@ def create_resource_update(
     offload_weight_update_variables: bool | None,
     replicated_optimizer_state_sharding: bool | None,
     gradient_accumulation_count: int,
-) -> Any:
+) -> tf.Operation:
     """The operation that calls `fn(count)` in every `count`-th iteration of the loop.
 
     `fn` appends what must run to `control_outputs`. Afterwards the sums of
@@ -164,9 +167,20 @@ def create_resource_update(
         with tf.control_dependencies(zeros or control_outputs):
             return tf.constant(True)
 
-    with tf.name_scope(f"{name}/WU"), weight_update(count):
+    off_chip = off_chip_words(
+        {
+            "offload_weight_update_variables": offload_weight_update_variables,
+            "replicated_optimizer_state_sharding": replicated_optimizer_state_sharding,
+        }
+    )
+    with (
+        tf.name_scope(f"{name}/WU"),
+        weight_update(count),
+        marked({OFF_CHIP: off_chip}),
+    ):
         if loop is None:
             return tf.group(update())
+        # Counted from the start of the loop: runs begin with empty sums.
         is_last = tf.equal(tf.math.floormod(loop.counter + 1, count), 0)
         return tf.group(tf.cond(is_last, update, lambda: tf.constant(False)))
 
@@ -194,7 +208,7 @@ def check_offload(offload: bool | None, shard_state: bool | None) -> None:
         )
 
 
-def get_accumulator_dtype(variable: Any, dtype_override: Any) -> Dtype:
+def get_accumulator_dtype(variable: tf.Variable, dtype_override: Any) -> Dtype:
     """The type of the sum of a variable's gradients, see `accumulate_gradients`."""
     return accumulator_dtype(variable, dtype_override)
 

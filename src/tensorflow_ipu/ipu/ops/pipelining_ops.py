@@ -15,19 +15,17 @@ from tensorflow.python.eager import record
 from tensorflow.python.ops import while_v2
 
 from popple import marks
+from tensorflow_ipu._types import DTypeLike, Infeed, Tensors
 
-from .. import _errors, _programs
+from .. import _errors
+from .._programs import compilation
+from .._programs.marks import marked
 from ..gradient_accumulation import GradientAccumulationReductionMethod
-from ._accumulation import Scale, contribution, scaled, scales
-from ._optimizer_function import OptimizerFunctionOutput
-from ._pipeline_schedules import PipelineSchedule, RecomputationMode, overlap_length
-from ._pipeline_settings import (
-    ALL_DEVICES,
-    PipelineStageOptions,
-    Settings,
-    settings_of,
-)
-from ._pipeline_step import Step, Summed, graph_attributes
+from ._pipeline.accumulation import Scale, contribution, scaled, scales
+from ._pipeline.optimizer_function import OptimizerFunctionOutput
+from ._pipeline.schedules import PipelineSchedule, RecomputationMode, overlap_length
+from ._pipeline.settings import ALL_DEVICES, PipelineStageOptions, Settings, settings_of
+from ._pipeline.step import Step, Summed
 from ._tensors import Tensor, as_list, flat_list
 
 __all__ = [
@@ -48,12 +46,14 @@ _ONCE: tuple[Scale, Scale] = (None, None)
 def pipeline(
     computational_stages: Sequence[Any],
     gradient_accumulation_count: Any = None,
-    gradient_accumulation_dtype: Any = None,
+    gradient_accumulation_dtype: DTypeLike
+    | Callable[[tf.Variable], DTypeLike]
+    | None = None,
     gradient_accumulation_for_captured_grads: bool = True,
     repeat_count: int = 1,
     batch_serialization_iterations: int = 1,
-    inputs: Any = None,
-    infeed_queue: Any = None,
+    inputs: Tensors | None = None,
+    infeed_queue: Infeed | None = None,
     outfeed_queue: Any = None,
     optimizer_function: Callable[..., Any] | None = None,
     device_mapping: Any = None,
@@ -73,9 +73,10 @@ def pipeline(
     accumulate_outfeed: bool = False,
     accumulate_outfeed_dtype: Any = None,
     outfeed_mask: Sequence[Any] | None = None,
-    reduction_method: Any = GradientAccumulationReductionMethod.SUM,
+    reduction_method: GradientAccumulationReductionMethod
+    | str = GradientAccumulationReductionMethod.SUM,
     name: str | None = None,
-) -> Any:
+) -> tf.Operation:
     """Run batches through `computational_stages`; the operation that does it.
 
     Stage 0 gets `inputs` and an element of `infeed_queue` (a dictionary as keywords),
@@ -99,14 +100,15 @@ def pipeline(
     return _build(settings, [tf.convert_to_tensor(value) for value in inputs])
 
 
-def _build(settings: Settings, inputs: list[Tensor]) -> Any:
+def _build(settings: Settings, inputs: list[Tensor]) -> tf.Operation:
     """The loops around the traced step."""
-    _programs.declare_shards(settings.num_ipus)
+    # Before anything is traced, as the number of replicas follows from it.
+    compilation.declare_shards(settings.num_ipus)
     step = Step(settings, inputs)
     count = tf.cast(settings.count, tf.int32)
     num_batches = count * settings.batch_serialization_iterations
 
-    def one_update() -> Any:
+    def one_update() -> tf.Operation:
         return _one_update(settings, step, num_batches, [count, *inputs])
 
     # A tape would record the loops, only to find that nobody asks for gradients.
@@ -122,7 +124,7 @@ def _build(settings: Settings, inputs: list[Tensor]) -> Any:
 
 def _one_update(
     settings: Settings, step: Step, num_batches: Tensor, inputs: list[Tensor]
-) -> Any:
+) -> tf.Operation:
     """All batches of one weight update, and the update; an operation."""
     summed = step.summed
 
@@ -136,7 +138,7 @@ def _one_update(
         with tf.control_dependencies(found[-1:]):
             return [iteration + 1, *totals, *found[len(summed) : -1]]
 
-    with graph_attributes({marks.SCHEDULE: int(settings.schedule)}):
+    with marked({marks.SCHEDULE: int(settings.schedule)}):
         results: Any = while_v2.while_loop(
             lambda iteration, *_: iteration < num_batches,
             one_batch,
@@ -157,7 +159,7 @@ def _accumulated(
         return scaled(total, old) + contribution(tensor, new, summed.dtype)
 
 
-def _repeat(times: Any, one_update: Callable[[], Any]) -> Any:
+def _repeat(times: Any, one_update: Callable[[], Any]) -> tf.Operation:
     """The same so many times, one after the other; an operation."""
 
     def body(iteration: Tensor) -> list[Tensor]:
@@ -192,9 +194,9 @@ def _count_check(settings: Settings, count: Tensor) -> list[Any]:
     return []
 
 
-def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
+def recomputation_checkpoint(tensors: Tensors, name: str | None = None) -> Tensors:
     """The same tensors, marked to be kept where activations are computed again."""
-    with graph_attributes({marks.CHECKPOINT: 1}):
+    with marked({marks.CHECKPOINT: 1}):
         return tf.nest.map_structure(
             lambda tensor: tf.identity(tensor, name=name),
             tensors,

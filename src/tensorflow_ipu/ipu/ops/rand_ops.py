@@ -24,7 +24,7 @@ def dropout(
     share one draw. `seed` is a pair of int32; the same pair draws the same elements.
     """
     if not 0.0 <= rate < 1.0:
-        raise ValueError(f"The rate must be in the range [0, 1), but was {rate}")
+        raise ValueError(f"rate is {rate}, and it must be in the range [0, 1).")
     # `ref` chose between two ways to store the mask and never changed a value.
     kwargs.pop("ref", True)
     if kwargs:
@@ -35,7 +35,7 @@ def dropout(
     seed = tf.convert_to_tensor(seed)
     if seed.shape != [2]:
         raise ValueError(
-            f"Expected the seed to have a shape [2], but got {seed.shape}."
+            f"A seed is two numbers, of shape [2]; this one has {seed.shape}."
         )
     return tf.nn.experimental.stateless_dropout(
         x, rate=rate, seed=seed, noise_shape=shape, name=name
@@ -47,8 +47,8 @@ def _noise_shape(x: Tensor, noise_shape: Sequence[int] | None) -> list[int] | No
         return None
     if len(noise_shape) != x.shape.rank:
         raise ValueError(
-            "The length of noise_shape must equal the rank of x. "
-            f"Lengths: {len(noise_shape)} and {x.shape.rank}."
+            "noise_shape has one size per dimension: its length must equal the rank of "
+            f"x. It has {len(noise_shape)} for {x.shape.rank}."
         )
     for size, noise in zip(x.shape, noise_shape, strict=True):
         if noise not in (1, size):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -11,11 +11,11 @@ from ._tensors import Tensor, same_or_list
 
 
 def reduce_scatter(
-    x: Any,
+    x: tf.Tensor | Sequence[tf.Tensor],
     replication_factor: int,
     op: str = "COLLECTIVE_OP_ADD",
     name: str | None = None,
-) -> Any:
+) -> tf.Tensor | list[tf.Tensor]:
     """The group's vectors reduced element by element, a piece for each replica.
 
     The vector is filled up with zeros to a multiple of `replication_factor`. Lists of

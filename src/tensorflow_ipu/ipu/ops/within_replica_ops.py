@@ -73,20 +73,19 @@ def _check_joinable(shards: list[Tensor], axis: int) -> None:
     for i, shard in enumerate(shards):
         if others(shard) != others(shards[0]):
             raise ValueError(
-                "Expecting tensor dimensions to all have the same sizes, except for "
-                f"dim {axis}, but got shapes {shards[0].shape} and {shard.shape} for "
-                f"tensors 0 and {i}"
+                f"Shards may differ in dimension {axis} only: shard 0 has the shape "
+                f"{shards[0].shape} and shard {i} {shard.shape}."
             )
 
 
 def _checked(shards: list[Tensor]) -> list[Tensor]:
     """The shards, refused here if they do not match and at run time if misplaced."""
     if len({id(shard) for shard in shards}) != len(shards):
-        raise ValueError("input_shards should not contain any duplicate entries.")
+        raise ValueError("input_shards has duplicate entries: list a tensor once.")
     if len({shard.dtype for shard in shards}) != 1:
-        raise ValueError("Expected tensors to all be of the same type.")
+        raise ValueError("Shards are of the same type, and these are not.")
     if len({shard.shape.rank for shard in shards}) != 1:
-        raise ValueError("Expected tensors to all be of the same rank.")
+        raise ValueError("Shards are of the same rank, and these are not.")
     placed = [_shard_of(shard) for shard in shards]
     misplaced = any(p is not None and p != i for i, p in enumerate(placed))
     if not misplaced:

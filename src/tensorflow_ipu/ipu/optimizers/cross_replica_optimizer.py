@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_ipu._types import GradientsAndVariables, Optimizer
+
 from ..ops import cross_replica_ops
 from .ipu_optimizer import IpuOptimizer
 
@@ -15,7 +17,9 @@ def apply_cross_replica_op_single(grad: Any, var: Any) -> tuple[Any, Any]:
     return cross_replica_ops.cross_replica_mean(grad), var
 
 
-def apply_cross_replica_op(grads_and_vars: Any) -> list[tuple[Any, Any]]:
+def apply_cross_replica_op(
+    grads_and_vars: GradientsAndVariables,
+) -> list[tuple[Any, Any]]:
     """The pairs, with every gradient averaged over the replicas."""
     return [apply_cross_replica_op_single(grad, var) for grad, var in grads_and_vars]
 
@@ -23,11 +27,14 @@ def apply_cross_replica_op(grads_and_vars: Any) -> list[tuple[Any, Any]]:
 class CrossReplicaOptimizer(IpuOptimizer):
     """Averages the gradients over the replicas before they are applied."""
 
-    def __init__(self, opt: Any, name: str = "CrossReplicaOptimizer") -> None:
+    def __init__(self, opt: Optimizer, name: str = "CrossReplicaOptimizer") -> None:
         super().__init__(opt, name=name)
 
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: GradientsAndVariables,
+        global_step: Any = None,
+        name: str | None = None,
     ) -> Any:
         """The operation that averages the gradients and applies them."""
         averaged = apply_cross_replica_op(grads_and_vars)

@@ -10,19 +10,26 @@ from typing import Any
 
 from tensorflow.python.training import gradient_descent, momentum
 
+from tensorflow_ipu._translate import note_if_set
+from tensorflow_ipu._types import DTypeLike, GradientsAndVariables, Optimizer
+
 from ..gradient_accumulation import GradientAccumulationReductionMethod
-from ..ops import _accumulation, internal_ops, op_util
+from ..ops import internal_ops, op_util
+from ..ops._pipeline import accumulation
 from .cross_replica_optimizer import CrossReplicaOptimizer
 from .ipu_optimizer import IpuOptimizer
 
 _SUM = GradientAccumulationReductionMethod.SUM
+_V2 = "GradientAccumulationOptimizerV2"
 
 
-def _compute_scales(reduction_method: Any, num_mini_batches: int) -> tuple[Any, Any]:
+def _compute_scales(
+    reduction_method: GradientAccumulationReductionMethod | str, num_mini_batches: int
+) -> tuple[Any, Any]:
     """Factors of the sum and of the new gradient in this iteration of the loop."""
     method = GradientAccumulationReductionMethod.parse(reduction_method)
     position = internal_ops.get_current_iteration_counter() % num_mini_batches
-    return _accumulation.scales(method, position, num_mini_batches)
+    return accumulation.scales(method, position, num_mini_batches)
 
 
 def _checked_count(num_mini_batches: int) -> int:
@@ -38,20 +45,21 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
 
     `dtype` is the type of the sums (None: that of the variable; a type; or a function
     from variable to type), `reduction_method` how they are formed. The other options
-    say where the device keeps the optimiser's variables and change no value.
+    say where the device keeps the optimiser's variables, for the cost model.
     """
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         num_mini_batches: int,
         offload_weight_update_variables: bool | None = None,
         replicated_optimizer_state_sharding: bool | None = False,
-        dtype: Any = None,
-        reduction_method: Any = _SUM,
+        dtype: DTypeLike | None = None,
+        reduction_method: GradientAccumulationReductionMethod | str = _SUM,
         name: str = "GradientAccumulationOptimizerV2",
     ) -> None:
         super().__init__(opt, name=name)
+        note_if_set(_V2, name=(name, type(self).__name__))
         self._num_mini_batches = _checked_count(num_mini_batches)
         self._offload_weight_update_variables = offload_weight_update_variables
         self._replicated_optimizer_state_sharding = replicated_optimizer_state_sharding
@@ -61,7 +69,10 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
         )
 
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: GradientsAndVariables,
+        global_step: Any = None,
+        name: str | None = None,
     ) -> Any:
         """The operation that accumulates, and applies in every n-th iteration."""
         accum_scale, grad_scale = _compute_scales(
@@ -91,12 +102,12 @@ class CrossReplicaGradientAccumulationOptimizerV2(IpuOptimizer):
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         num_mini_batches: int,
         offload_weight_update_variables: bool | None = None,
         replicated_optimizer_state_sharding: bool | None = False,
-        dtype: Any = None,
-        reduction_method: Any = _SUM,
+        dtype: DTypeLike | None = None,
+        reduction_method: GradientAccumulationReductionMethod | str = _SUM,
         name: str = "CrossReplicaGradientAccumulationOptimizerV2",
     ) -> None:
         accumulating = GradientAccumulationOptimizerV2(
@@ -119,7 +130,7 @@ class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         num_mini_batches: int,
         verify_usage: bool = True,
         name: str = "GradientAccumulationOptimizer",
@@ -143,7 +154,7 @@ class CrossReplicaGradientAccumulationOptimizer(IpuOptimizer):
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         num_mini_batches: int,
         verify_usage: bool = True,
         name: str = "CrossReplicaGradientAccumulationOptimizer",

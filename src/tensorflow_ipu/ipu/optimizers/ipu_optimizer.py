@@ -6,7 +6,9 @@ from typing import Any
 
 from tensorflow.python.training import optimizer
 
-from ..ops._optimizer_function import is_optimizer_v2
+from tensorflow_ipu._types import GradientsAndVariables, Optimizer
+
+from ..ops._pipeline.optimizer_function import is_optimizer_v2
 
 
 class IpuOptimizer(optimizer.Optimizer):
@@ -16,7 +18,7 @@ class IpuOptimizer(optimizer.Optimizer):
     applied.
     """
 
-    def __init__(self, opt: Any, name: str | None = None) -> None:
+    def __init__(self, opt: Optimizer, name: str | None = None) -> None:
         if is_optimizer_v2(opt):
             raise ValueError(
                 f"{type(self).__name__} wraps optimizers of TensorFlow 1; for Keras "
@@ -42,7 +44,10 @@ class IpuOptimizer(optimizer.Optimizer):
         return self._opt.variables()
 
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: GradientsAndVariables,
+        global_step: Any = None,
+        name: str | None = None,
     ) -> Any:
         """The operation that applies gradients to variables."""
         return self._opt.apply_gradients(grads_and_vars, global_step, name)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_ipu._types import GradientsAndVariables
+
 from .ipu_optimizer import IpuOptimizer
 
 Mapping = Callable[[Any, Any], Any]
 
 
-def _mapped(function: Mapping, grads_and_vars: Any) -> list[tuple[Any, Any]]:
+def _mapped(
+    function: Mapping, grads_and_vars: GradientsAndVariables
+) -> list[tuple[Any, Any]]:
     return [(function(grad, var.value()), var) for grad, var in grads_and_vars]
 
 
@@ -45,7 +49,10 @@ class _MapGradientOptimizerInvertedChaining(IpuOptimizer):
         self._gradient_mapping_function = gradient_mapping_function
 
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: GradientsAndVariables,
+        global_step: Any = None,
+        name: str | None = None,
     ) -> Any:
         changed = _mapped(self._gradient_mapping_function, grads_and_vars)
         return self._opt.apply_gradients(changed, global_step=global_step, name=name)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from tensorflow_ipu._types import GradientsAndVariables, Optimizer
 
 from .. import sharding
 from .ipu_optimizer import IpuOptimizer
@@ -13,11 +16,14 @@ from .ipu_optimizer import IpuOptimizer
 class ShardedOptimizer(IpuOptimizer):
     """Puts gradients and updates on the IPU of what they belong to."""
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         super().__init__(optimizer, name="ShardedOptimizer")
 
     def compute_gradients(
-        self, loss: Any, var_list: Any = None, **kwargs: Any
+        self,
+        loss: tf.Tensor,
+        var_list: Sequence[tf.Variable] | None = None,
+        **kwargs: Any,
     ) -> list[tuple[Any, Any]]:
         """Pairs of gradient and variable, on the IPUs of the forward operations."""
         kwargs["colocate_gradients_with_ops"] = True
@@ -26,8 +32,11 @@ class ShardedOptimizer(IpuOptimizer):
         return found
 
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
-    ) -> Any:
+        self,
+        grads_and_vars: GradientsAndVariables,
+        global_step: tf.Variable | None = None,
+        name: str | None = None,
+    ) -> tf.Operation:
         """The operation that applies the gradients, each where its variable is."""
         applied = self._opt.apply_gradients(grads_and_vars, global_step, name)
         sharding.propagate_sharding(tf.compat.v1.get_default_graph())

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tensorflow_ipu._types import DTypeLike
+
 _IMAGE = (1, 32, 32, 4)
 _LABEL = (1, 8)
 
@@ -17,7 +19,7 @@ def create_multi_increasing_dataset(
     shapes: Sequence[Sequence[int]] | None = None,
     dtypes: Sequence[Any] | None = None,
     repeat: bool = True,
-) -> Any:
+) -> tf.data.Dataset:
     """Elements 0 to `value` - 1; the tensors of element n are full of n."""
     shapes = shapes or (_IMAGE, _LABEL)
     dtypes = dtypes or (np.float32, np.float32)
@@ -34,9 +36,9 @@ def create_dual_increasing_dataset(
     value: int,
     data_shape: Sequence[int] | None = None,
     label_shape: Sequence[int] | None = None,
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
     repeat: bool = True,
-) -> Any:
+) -> tf.data.Dataset:
     """As `create_multi_increasing_dataset`, with data and label."""
     shapes = (data_shape or _IMAGE, label_shape or _LABEL)
     return create_multi_increasing_dataset(value, shapes, (dtype, dtype), repeat)
@@ -45,9 +47,9 @@ def create_dual_increasing_dataset(
 def create_single_increasing_dataset(
     value: int,
     shape: Sequence[int] | None = None,
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
     repeat: bool = True,
-) -> Any:
+) -> tf.data.Dataset:
     """As `create_multi_increasing_dataset`, with one tensor."""
     shapes = (_IMAGE if shape is None else shape,)
     return create_multi_increasing_dataset(value, shapes, (dtype,), repeat)

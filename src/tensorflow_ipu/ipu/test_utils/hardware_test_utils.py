@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_ipu._types import IpuOptions
+
 from ..config import DeviceConnectionType
 
 _Test = Callable[..., Any]
@@ -22,7 +24,7 @@ def has_ci_ipus() -> bool:
     return get_ci_num_ipus() > 0
 
 
-def add_hw_ci_connection_options(opts: Any) -> None:
+def add_hw_ci_connection_options(opts: IpuOptions) -> None:
     """Attach only while something runs, so that tests share the IPUs."""
     opts.device_connection.enable_remote_buffers = True
     opts.device_connection.type = DeviceConnectionType.ON_DEMAND
@@ -42,7 +44,7 @@ def test_uses_ipus(
 
     def decorate(test: _Test) -> _Test:
         @functools.wraps(test)
-        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def run(self, *args: Any, **kwargs: Any) -> Any:
             if not allow_ipu_model:
                 skip_if_not_enough_ipus(self, num_ipus)
             on_model = "use_ipu_model" in os.environ.get("TF_POPLAR_FLAGS", "")
@@ -60,7 +62,7 @@ def skip_on_hw(func: _Test) -> _Test:
     """Decorator: the test is skipped where there are IPUs."""
 
     @functools.wraps(func)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(self, *args: Any, **kwargs: Any) -> Any:
         if has_ci_ipus():
             self.skipTest("Skipping test on HW")
         return func(self, *args, **kwargs)
@@ -68,7 +70,7 @@ def skip_on_hw(func: _Test) -> _Test:
     return run
 
 
-def skip_if_not_enough_ipus(self: Any, num_ipus: int) -> None:
+def skip_if_not_enough_ipus(self, num_ipus: int) -> None:
     """Skip the running test if there are fewer IPUs."""
     if get_ci_num_ipus() < num_ipus:
         self.skipTest(
@@ -83,7 +85,7 @@ def skip_with_asan(reason: str) -> Callable[[_Test], _Test]:
 
     def decorate(test: _Test) -> _Test:
         @functools.wraps(test)
-        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def run(self, *args: Any, **kwargs: Any) -> Any:
             if "ASAN_OPTIONS" in os.environ:
                 self.skipTest(reason)
             return test(self, *args, **kwargs)

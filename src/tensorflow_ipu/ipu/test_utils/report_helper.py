@@ -18,6 +18,8 @@ from tensorflow.compiler.plugin.poplar.driver.trace_pb2 import IpuTraceEvent
 from tensorflow.compiler.plugin.poplar.ops import gen_ipu_ops
 from tensorflow.python.framework import ops
 
+from tensorflow_ipu._types import Message
+
 _TO_DEVICE = IpuTraceEvent.HOST_TO_DEVICE_TRANSFER
 _TO_HOST = IpuTraceEvent.DEVICE_TO_HOST_TRANSFER
 
@@ -224,7 +226,7 @@ class ReportJSON:
             self._take_apart(message)
         return counts
 
-    def _take_apart(self, event: Any) -> None:
+    def _take_apart(self, event: Message) -> None:
         if event.type in (_TO_DEVICE, _TO_HOST) and event.data_transfer.data_transfer:
             data = json.loads(event.data_transfer.data_transfer)
             self.events.setdefault(event.type, []).append(data)

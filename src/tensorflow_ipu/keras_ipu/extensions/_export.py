@@ -2,57 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from tensorflow_ipu._types import Function
 
 __all__ = ["export"]
 
 
 def export(
-    model: Any,
+    model: tf.keras.Model,
     export_dir: str,
     batch_size: int | None,
     *,
-    output_names: Any = None,
+    output_names: str | Sequence[str] | None = None,
     preprocessing_step: Any = None,
-    preprocessing_step_signature: Any = None,
+    preprocessing_step_signature: Sequence[tf.TensorSpec] | None = None,
     postprocessing_step: Any = None,
-    postprocessing_step_signature: Any = None,
+    postprocessing_step_signature: Sequence[tf.TensorSpec] | None = None,
     purge_export_dir: bool = False,
-) -> Any:
+) -> Function:
     """Export the predictions of `model` for batches of one size."""
     # Serving is rarely wanted and heavy to load.
-    from tensorflow.python.ipu import _serving
+    from tensorflow.python.ipu._executables import saved_models
 
-    _serving.check_folder(export_dir, purge_export_dir)
-    steps = [_serving.Step("predict_step", *_prediction(model, batch_size))]
+    saved_models.check_folder(export_dir, purge_export_dir)
+    steps = [saved_models.Step("predict_step", *_prediction(model, batch_size))]
     around = {
         "preprocessing_step": (preprocessing_step, preprocessing_step_signature),
         "postprocessing_step": (postprocessing_step, postprocessing_step_signature),
     }
     for name, (function, signature) in around.items():
-        _serving.check_signature(f"{name}_signature", signature)
+        saved_models.check_signature(f"{name}_signature", signature)
         if function is not None:
-            step = _serving.step_of(name, function, signature)
+            step = saved_models.step_of(name, function, signature)
             place = 0 if name == "preprocessing_step" else len(steps)
             steps.insert(place, step)
-    return _serving.Export(steps, output_names).write(export_dir)
+    return saved_models.Export(steps, output_names).write(export_dir)
 
 
-def _prediction(model: Any, batch_size: int | None) -> tuple[Any, list[tf.TensorSpec]]:
+def _prediction(
+    model: tf.keras.Model, batch_size: int | None
+) -> tuple[Any, list[tf.TensorSpec]]:
     """The model as a function of its inputs one by one, and their specs."""
     structure = model.save_spec(dynamic_batch=False)
     signature = input_signature(model, batch_size)
 
-    def predict(*inputs: Any) -> Any:
+    def predict(*inputs: Any) -> list[tf.Tensor]:
         given = tf.nest.pack_sequence_as(structure[0], inputs)
         return tf.nest.flatten(model(given, training=False))
 
     return predict, signature
 
 
-def input_signature(model: Any, batch_size: int | None) -> list[tf.TensorSpec]:
+def input_signature(
+    model: tf.keras.Model, batch_size: int | None
+) -> list[tf.TensorSpec]:
     """Shapes and types of the model's inputs, all dimensions known."""
     saved = model.save_spec(dynamic_batch=False)
     if saved is None:
@@ -67,7 +74,7 @@ def input_signature(model: Any, batch_size: int | None) -> list[tf.TensorSpec]:
             shape[0] = batch_size
         if None in shape:
             raise ValueError(
-                "Not all dimensions of inputs can be determined. Give the inputs of "
+                f"The shape {shape} of an input is not fully known. Give the inputs of "
                 "the model a batch size, or `batch_size` when it is exported."
             )
         specs.append(tf.TensorSpec(shape, spec.dtype, spec.name))

@@ -62,7 +62,7 @@ class KerasExtension:
                 _stand_in(cls, name.removesuffix(_DELEGATE))
 
     @staticmethod
-    def extend(layer: Any, class_type: type, extension: Any) -> None:
+    def extend(layer: tf.keras.layers.Layer, class_type: type, extension: Any) -> None:
         """Give `layer`, a `class_type`, the extension, in its first state."""
         if _MAKING.plain:
             return
@@ -73,6 +73,8 @@ class KerasExtension:
             )
         if not isinstance(layer, extension):
             original = type(layer)
+            # The instance's class, not the class: other models of it may be made
+            # elsewhere.
             layer.__class__ = extended_class(original, class_type, extension)
             object.__setattr__(layer, "__original_class__", original)
         extension.__init__(layer)
@@ -86,7 +88,7 @@ def _stand_in(cls: type, private: str) -> None:
     if isinstance(delegate, classmethod) or supported is None:
         return
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs.pop(_SWITCH, True) and supported(self, *args, **kwargs):
             return delegate(self, *args, **kwargs)
         return getattr(super(cls, self), public)(*args, **kwargs)

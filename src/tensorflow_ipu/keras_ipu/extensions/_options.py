@@ -8,13 +8,26 @@ pipeline or the accumulating optimiser have none: they need not be serialisable)
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+import tensorflow as tf
 from tensorflow.python.ipu import gradient_accumulation
+from tensorflow.python.ipu.ops import op_util
 
-__all__ = ["Options", "ReplicatedMetricReductionMethod"]
+from tensorflow_ipu._translate import (
+    TRANSLATED,
+    WITHOUT_EFFECT,
+    note_if_set,
+    note_without_effect,
+    refuse_listed,
+)
+
+__all__ = ["OptionSetters", "Options", "ReplicatedMetricReductionMethod"]
+
+# Whose keywords `set_gradient_accumulation_options` takes.
+_OPTIMIZER = "GradientAccumulationOptimizerV2"
 
 Reduction = gradient_accumulation.GradientAccumulationReductionMethod
 
@@ -70,25 +83,19 @@ class Options:
     outfeed_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def with_accumulation(
-        self, steps: int | None, method: Any, use_v2: bool, kwargs: Mapping[str, Any]
+        self,
+        steps: int | None,
+        method: Reduction | str,
+        use_v2: bool,
+        kwargs: Mapping[str, Any],
     ) -> Options:
         """Options changed by `set_gradient_accumulation_options`."""
         _check_steps(steps)
-        where = "gradient_accumulation_optimizer_kwargs"
-        _refuse(
-            kwargs,
-            ["opt"],
-            where,
-            "The optimizer that the model was compiled with is used.",
+        _check_accumulation_kwargs(kwargs)
+        note_if_set(
+            "set_gradient_accumulation_options",
+            use_v2_gradient_accumulation_optimizer=(use_v2, False),
         )
-        _refuse(
-            kwargs,
-            ["num_mini_batches"],
-            where,
-            "Set the `gradient_accumulation_steps_per_replica` argument to "
-            "`set_gradient_accumulation_options` instead.",
-        )
-        _refuse_normalize(kwargs)
         return replace(
             self,
             gradient_accumulation_steps_per_replica=_or(
@@ -104,13 +111,13 @@ class Options:
         steps: int | None,
         device_mapping: list[int] | None,
         accumulate_outfeed: bool | None,
-        method: Any,
+        method: Reduction | str,
         kwargs: Mapping[str, Any],
     ) -> Options:
         """Options changed by `set_pipelining_options`."""
         _check_steps(steps)
         _check_device_mapping(device_mapping)
-        _check_pipelining_kwargs(kwargs)
+        refuse_listed("set_pipelining_options", kwargs, "pipelining_kwargs")
         return replace(
             self,
             pipelining_gradient_accumulation_steps_per_replica=_or(
@@ -143,22 +150,12 @@ class Options:
 
     def with_infeed(self, kwargs: Mapping[str, Any]) -> Options:
         """Options changed by `set_infeed_queue_options`."""
-        _refuse(
-            kwargs,
-            ["dataset", "infeed_spec", "element_spec"],
-            "kwargs",
-            "This argument is automatically set by Keras.",
-        )
+        refuse_listed("set_infeed_queue_options", kwargs, "kwargs")
         return replace(self, infeed_kwargs=dict(kwargs))
 
     def with_outfeed(self, kwargs: Mapping[str, Any]) -> Options:
         """Options changed by `set_outfeed_queue_options`."""
-        _refuse(
-            kwargs,
-            ["outfeed_mode", "device_ordinal"],
-            "kwargs",
-            "This argument is not compatible with Keras.",
-        )
+        refuse_listed("set_outfeed_queue_options", kwargs, "kwargs")
         return replace(self, outfeed_kwargs=dict(kwargs))
 
     def to_config(self) -> dict[str, Any]:
@@ -177,6 +174,129 @@ class Options:
                 if name in config
             },
         )
+
+
+class _Option:
+    """Reads one of the options from a model."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: tf.keras.Model, owner: type | None = None) -> Any:
+        return self if model is None else getattr(model._ipu_options, self._name)
+
+
+class OptionSetters:
+    """The `set_..._options` methods of a model, and its options under their old names.
+
+    A model with other options is another program: what was traced is forgotten.
+    """
+
+    # Options are a frozen value, so all models may begin with the same one.
+    _ipu_options = Options()
+
+    _asynchronous_callbacks = _Option("asynchronous_callbacks")
+    _gradient_accumulation_optimizer_kwargs = _Option(
+        "gradient_accumulation_optimizer_kwargs"
+    )
+    _gradient_accumulation_reduction_method = _Option(
+        "gradient_accumulation_reduction_method"
+    )
+    _gradient_accumulation_steps_per_replica = _Option(
+        "gradient_accumulation_steps_per_replica"
+    )
+    _infeed_kwargs = _Option("infeed_kwargs")
+    _outfeed_kwargs = _Option("outfeed_kwargs")
+    _pipelining_accumulate_outfeed = _Option("pipelining_accumulate_outfeed")
+    _pipelining_device_mapping = _Option("pipelining_device_mapping")
+    _pipelining_gradient_accumulation_steps_per_replica = _Option(
+        "pipelining_gradient_accumulation_steps_per_replica"
+    )
+    _pipelining_kwargs = _Option("pipelining_kwargs")
+    _replicated_metric_reduction_method = _Option("replicated_metric_reduction_method")
+
+    def set_asynchronous_callbacks(self, asynchronous: bool = False) -> None:
+        """Choose when callbacks hear of batches.
+
+        With `asynchronous=True` they are called after every step and replica, from a
+        thread of their own, while the device goes on; otherwise once per execution of
+        `steps_per_execution` steps. A pipeline that accumulates its outfeed has no
+        results of single steps and ignores this in `fit` and `evaluate`.
+        """
+        self._set_options(self._ipu_options.with_callbacks(asynchronous))
+
+    def set_replication_options(
+        self,
+        replicated_metric_reduction_method: ReplicatedMetricReductionMethod
+        | str = "NONE",
+    ) -> None:
+        """Choose what is returned for a metric that every replica has its own of."""
+        self._set_options(
+            self._ipu_options.with_replication(replicated_metric_reduction_method)
+        )
+
+    def set_gradient_accumulation_options(
+        self,
+        gradient_accumulation_steps_per_replica: int | None = None,
+        gradient_accumulation_reduction_method: Reduction | str = "sum",
+        use_v2_gradient_accumulation_optimizer: bool = False,
+        **gradient_accumulation_optimizer_kwargs: Any,
+    ) -> None:
+        """Make one weight update out of several steps, in a model without pipeline.
+
+        Each replica sums up the gradients of so many steps (or takes their mean, or
+        running mean); the sums of all replicas are added and applied once. The number
+        must divide `steps_per_execution`; it has no effect on `evaluate` and `predict`.
+        Further keywords are those of the accumulating optimiser (`dtype`,
+        `offload_weight_update_variables`, ...); they are not saved with the model.
+        """
+        self._set_options(
+            self._ipu_options.with_accumulation(
+                gradient_accumulation_steps_per_replica,
+                gradient_accumulation_reduction_method,
+                use_v2_gradient_accumulation_optimizer,
+                gradient_accumulation_optimizer_kwargs,
+            )
+        )
+
+    def set_pipelining_options(
+        self,
+        gradient_accumulation_steps_per_replica: int | None = None,
+        device_mapping: list[int] | None = None,
+        accumulate_outfeed: bool | None = None,
+        gradient_accumulation_reduction_method: Reduction | str = "sum",
+        **pipelining_kwargs: Any,
+    ) -> None:
+        """Say how a pipelined model runs.
+
+        Training needs the number of steps whose gradients make one update; it must
+        divide `steps_per_execution`. `device_mapping` has the IPU of each stage;
+        stages that share weights must share the IPU. With `accumulate_outfeed` metrics
+        are summed on the device and handed out once per update. Further keywords are
+        those of `pipelining_ops.pipeline`; they are not saved with the model.
+        """
+        self._set_options(
+            self._ipu_options.with_pipelining(
+                gradient_accumulation_steps_per_replica,
+                device_mapping,
+                accumulate_outfeed,
+                gradient_accumulation_reduction_method,
+                pipelining_kwargs,
+            )
+        )
+
+    def set_infeed_queue_options(self, **kwargs: Any) -> None:
+        """Options of the `IPUInfeedQueue` that feeds the model its batches."""
+        self._set_options(self._ipu_options.with_infeed(kwargs))
+
+    def set_outfeed_queue_options(self, **kwargs: Any) -> None:
+        """Options of the `IPUOutfeedQueue` that brings back the model's results."""
+        self._set_options(self._ipu_options.with_outfeed(kwargs))
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def _set_options(self, options: Options) -> None:
+        self._ipu_options = options
+        self._reset_ipu_extension()
 
 
 _HANDED_ON = {
@@ -217,52 +337,15 @@ def _check_device_mapping(mapping: Any) -> None:
         )
 
 
-def _check_pipelining_kwargs(kwargs: Mapping[str, Any]) -> None:
-    where = "pipelining_kwargs"
-    for key, argument in (
-        ("gradient_accumulation_count", "gradient_accumulation_steps_per_replica"),
-        ("device_mapping", "device_mapping"),
-        ("accumulate_outfeed", "accumulate_outfeed"),
-    ):
-        _refuse(
-            kwargs,
-            [key],
-            where,
-            f"Set the `{argument}` argument to `set_pipelining_options` instead.",
-        )
-    _refuse(
-        kwargs,
-        [
-            "computational_stages",
-            "repeat_count",
-            "inputs",
-            "infeed_queue",
-            "outfeed_queue",
-            "optimizer_function",
-        ],
-        where,
-        "This argument is automatically set by Keras.",
+def _check_accumulation_kwargs(kwargs: Mapping[str, Any]) -> None:
+    """Refuse keywords that the accumulating optimiser does not take."""
+    where = "gradient_accumulation_optimizer_kwargs"
+    refuse_listed("set_gradient_accumulation_options", kwargs, where)
+    for key in kwargs:
+        if f"{_OPTIMIZER}.{key}" not in {**TRANSLATED, **WITHOUT_EFFECT}:
+            raise TypeError(f"{_OPTIMIZER} has no argument {key!r}.")
+        note_without_effect(f"{_OPTIMIZER}.{key}")
+    op_util.check_offload(
+        kwargs.get("offload_weight_update_variables"),
+        kwargs.get("replicated_optimizer_state_sharding"),
     )
-    _refuse(
-        kwargs,
-        ["outfeed_loss", "outfeed_mask", "batch_serialization_iterations"],
-        where,
-        "This argument is not compatible with Keras.",
-    )
-    _refuse_normalize(kwargs)
-
-
-def _refuse_normalize(kwargs: Mapping[str, Any]) -> None:
-    if "experimental_normalize_gradients" in kwargs:
-        raise ValueError(
-            "`experimental_normalize_gradients` is gone: set "
-            "`gradient_accumulation_reduction_method` to 'mean' instead."
-        )
-
-
-def _refuse(
-    kwargs: Mapping[str, Any], keys: Iterable[str], where: str, why: str
-) -> None:
-    for key in keys:
-        if key in kwargs:
-            raise ValueError(f"Found `{key}` key in `{where}`. {why}")

@@ -8,7 +8,7 @@ epoch has (batches // replicas) steps, of which `steps_per_execution` run at a t
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,11 @@ class IPUDataHandler(data_adapter.DataHandler):
         initial_epoch: int = 0,
         epochs: int = 1,
         shuffle: bool = False,
-        class_weight: Any = None,
+        class_weight: Mapping[int, float] | None = None,
         max_queue_size: int = 10,
         workers: int = 1,
         use_multiprocessing: bool = False,
-        model: Any = None,
+        model: tf.keras.Model | None = None,
         steps_per_execution: Any = None,
         replication_factor: int | None = 1,
     ) -> None:
@@ -118,26 +118,26 @@ class IPUDataHandler(data_adapter.DataHandler):
         strategy: Any,
         x: Any,
         steps_per_epoch: int | None,
-        class_weight: Any,
+        class_weight: Mapping[int, float],
         distribute: bool,
     ) -> None:
         """Called by Keras once the data are wrapped, before anything is counted."""
         if self._adapter.has_partial_batch():
             raise ValueError(
-                "The provided set of data has a partial batch, which could result in "
-                "data being dropped. Choose a `batch_size` (now "
+                "The provided set of data has a partial batch, which the device cannot "
+                "take. Choose a `batch_size` (now "
                 f"{self._adapter.batch_size()}) that divides the number of samples, or "
                 "pad the data."
             )
         self._dataset = _prepared(self._adapter.get_dataset(), class_weight)
         self._inferred_steps = None
 
-    def _infer_steps(self, steps: int | None, dataset: Any) -> int:
+    def _infer_steps(self, steps: int | None, dataset: tf.data.Dataset) -> int:
         count = super()._infer_steps(steps, dataset)
         if count is None:
             raise ValueError(
-                "Could not infer the size of the data. You must specify the number of "
-                "steps to run."
+                "Could not infer the size of the data set: say how many steps there "
+                "are, with `steps_per_epoch` or `steps`."
             )
         replicas = self._require_replication_factor()
         left = count % replicas
@@ -182,9 +182,8 @@ class IPUDataHandler(data_adapter.DataHandler):
         at_a_time = self._steps_per_execution_value
         if at_a_time > steps:
             logging.warn(
-                f"`steps_per_execution` has been set to {at_a_time} but the dataset "
-                f"provided{self._to_whom()} only contains {steps} batches. Using "
-                f"{steps} as `steps_per_execution`."
+                f"The data set{self._to_whom()} has {steps} batches, fewer than the "
+                f"{at_a_time} of `steps_per_execution`: {steps} are run at a time."
             )
         elif steps % at_a_time:
             raise ValueError(
@@ -251,7 +250,9 @@ def _check_no_generator(x: Any, y: Any) -> None:
     )
 
 
-def _prepared(dataset: Any, class_weight: Any) -> Any:
+def _prepared(
+    dataset: tf.data.Dataset, class_weight: Mapping[int, float]
+) -> tf.data.Dataset:
     """The dataset with weights of classes and without double precision."""
     prepared = dataset
     if class_weight:
@@ -265,12 +266,12 @@ def _prepared(dataset: Any, class_weight: Any) -> Any:
     return prepared
 
 
-def _in_single_precision(dataset: Any) -> Any:
+def _in_single_precision(dataset: tf.data.Dataset) -> tf.data.Dataset:
     spec = dataset.element_spec
     if all(each.dtype != tf.float64 for each in tf.nest.flatten(spec)):
         return dataset
 
-    def cast(tensor: Any) -> Any:
+    def cast(tensor: tf.Tensor) -> Any:
         return tf.cast(tensor, tf.float32) if tensor.dtype == tf.float64 else tensor
 
     def cast_all(*element: Any) -> Any:
@@ -280,11 +281,11 @@ def _in_single_precision(dataset: Any) -> Any:
     return dataset.map(cast_all)
 
 
-def _check_static_shapes(dataset: Any) -> None:
+def _check_static_shapes(dataset: tf.data.Dataset) -> None:
     for spec in tf.nest.flatten(dataset.element_spec):
         if not spec.shape.is_fully_defined():
             raise ValueError(
-                f"The provided set of data contains a shape {spec.shape} which is not "
-                "fully defined. A program for the IPU needs all dimensions: with "
-                "`batch()`, set `drop_remainder=True`."
+                f"The data have the shape {spec.shape}, which is not fully defined. A "
+                "program for the IPU needs all dimensions: with `batch()`, set "
+                "`drop_remainder=True`."
             )

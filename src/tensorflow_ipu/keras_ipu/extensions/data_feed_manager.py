@@ -22,7 +22,7 @@ class InfeedManager:
 
     def get_infeed(
         self, mode: Hashable, dataset: Any, infeed_kwargs: Mapping[str, Any]
-    ) -> Any:
+    ) -> ipu_infeed_queue.IPUIterator:
         """An iterator over `dataset` for programs, in the place of the last one.
 
         The last one goes on with the new data where they have the same structure: a
@@ -30,6 +30,8 @@ class InfeedManager:
         """
         infeed = self._infeeds.get(mode)
         if infeed is not None and infeed.element_spec == dataset.element_spec:
+            # A new infeed would mean a new trace of the program, for every call of
+            # `fit`.
             infeed._infeed_queue._restart(dataset)
         else:
             infeed = ipu_infeed_queue.IPUIterator(dataset, **infeed_kwargs)
@@ -47,7 +49,9 @@ class OutfeedManager:
     def __init__(self) -> None:
         self._outfeeds: dict[Hashable, Any] = {}
 
-    def get_outfeed(self, mode: Hashable, outfeed_kwargs: Mapping[str, Any]) -> Any:
+    def get_outfeed(
+        self, mode: Hashable, outfeed_kwargs: Mapping[str, Any]
+    ) -> ipu_outfeed_queue.IPUOutfeedQueue:
         """The outfeed of a mode, made when it is first asked for."""
         if mode not in self._outfeeds:
             queue = ipu_outfeed_queue.IPUOutfeedQueue(**outfeed_kwargs)

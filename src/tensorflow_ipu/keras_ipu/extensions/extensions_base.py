@@ -8,24 +8,29 @@ functional, sequential and subclassed models add how their layers are put in sta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.python.framework import device as tf_device
-from tensorflow.python.ipu import _modelling, utils
+from tensorflow.python.ipu import _modelling, ipu_outfeed_queue, utils
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import training
 
-from . import _export, _gradients, _pipelined, _programs
+from tensorflow_ipu._types import DTypeLike, Function, ShapeLike
+
+from . import _export
+from ._execution import pipelined_programs, step_programs, updates
+from ._execution.host_loops import ExtendedLoops
+from ._execution.step_programs import Mode, Run
 from ._extension import KerasExtension
-from ._host import ExtendedLoops
-from ._options import Options, ReplicatedMetricReductionMethod
-from ._programs import Mode, Run
-from ._setters import OptionSetters
-from ._stages import StagePlan, check_no_stage_empty, plan_stages
-from ._summary import Columns, print_summary
+from ._options import Options, OptionSetters, ReplicatedMetricReductionMethod
+from ._stages.stage_plan import StagePlan, check_no_stage_empty, plan_stages
+from ._stages.stage_summary import Columns, print_summary
 from .data_feed_manager import InfeedManager, OutfeedManager
+
+if TYPE_CHECKING:
+    from popple.pipeline import Modelled
 
 __all__ = ["KerasExtensionBase", "ReplicatedMetricReductionMethod"]
 
@@ -57,11 +62,13 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         """
         raise NotImplementedError
 
-    def _get_network(self) -> Any:
+    def _get_network(self) -> tf.keras.Model:
         """The graph of layers of this model."""
         raise NotImplementedError
 
-    def _build_with_dtypes(self, input_shape: Any, input_dtype: Any) -> None:
+    def _build_with_dtypes(
+        self, input_shape: ShapeLike, input_dtype: DTypeLike
+    ) -> None:
         """Build the model for inputs of these shapes and types, if it is not yet."""
         raise NotImplementedError
 
@@ -78,7 +85,7 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         self._reset_ipu_extension()
 
     def print_pipeline_stage_assignment_summary(
-        self: Any,
+        self,
         line_length: int | None = None,
         print_fn: Callable[[str], Any] | None = None,
     ) -> None:
@@ -122,6 +129,7 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
     @tf.__internal__.tracking.no_automatic_dependency_tracking
     def _reset_ipu_extension(self) -> None:
         """Forget the programs and feeds: what they were made from has changed."""
+        # By what a run is to do: steps, replicas and accumulation are part of a trace.
         self._ipu_programs: dict[Run, Any] = {}
         self._replication_factor: int | None = None
         self._infeed_manager = InfeedManager()
@@ -138,7 +146,7 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         return {name: child for name, child in children.items() if name not in _STATE}
 
     @tf.__internal__.tracking.no_automatic_dependency_tracking
-    def _get_replication_factor(self: Any) -> int:
+    def _get_replication_factor(self) -> int:
         """How many replicas of the model the IPUs of its device hold."""
         if self._replication_factor is None:
             num_ipus = self._get_num_ipus()
@@ -146,14 +154,14 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
             num_taken = 2 ** math.ceil(math.log2(num_shards))
             if num_shards > num_ipus:
                 raise ValueError(
-                    f"Current device has {num_ipus} IPUs attached, however the current "
-                    f"model requires a multiple of {num_taken} IPUs. Choose more with "
+                    f"The device has {num_ipus} IPUs, and the model requires a "
+                    f"multiple of {num_taken} IPUs. Choose more with "
                     "`auto_select_ipus`, or fewer stages."
                 )
             self._replication_factor = num_ipus // num_taken
         return self._replication_factor
 
-    def _get_num_ipus(self: Any) -> int:
+    def _get_num_ipus(self) -> int:
         name = self.distribute_strategy.extended.non_slot_devices(None)
         if tf_device.DeviceSpec.from_string(name).device_type != "IPU":
             raise ValueError(
@@ -162,7 +170,7 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
             )
         return utils.get_num_of_ipus_in_device(name)
 
-    def _run_for(self: Any, mode: Mode, handler: Any, asynchronous: bool) -> Run:
+    def _run_for(self, mode: Mode, handler: Any, asynchronous: bool) -> Run:
         """What the next executions of a mode are to do."""
         num_steps = handler.steps_per_execution_value
         num_replicas = self._get_replication_factor()
@@ -176,31 +184,35 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
             accumulation = self._accumulation_steps(num_steps)
         return Run(mode, num_steps, accumulation, num_replicas, streams)
 
-    def _program_for(self: Any, run: Run, outfeed: Any) -> Any:
+    def _program_for(self, run: Run, outfeed: Any) -> Function:
         """The traced program of a run, made when it is first needed."""
         if run not in self._ipu_programs:
             self._check_nothing_is_overridden(run.mode)
             pipelined = self._is_pipelined()
-            make = _pipelined.make_program if pipelined else _programs.make_program
+            make = (
+                pipelined_programs.make_program
+                if pipelined
+                else step_programs.make_program
+            )
             if run.mode is Mode.FIT and (pipelined or run.accumulation_steps > 1):
-                _gradients.check_minimize_is_kept(self.optimizer)
+                updates.check_minimize_is_kept(self.optimizer)
             self._ipu_programs[run] = make(self, run, outfeed)
         if run.mode is Mode.FIT and run.num_replicas == 1:
             # Where callbacks look for the graph of a step.
             self.train_tf_function = self._ipu_programs[run]
         return self._ipu_programs[run]
 
-    def _outfeed_for(self, mode: Mode) -> Any:
+    def _outfeed_for(self, mode: Mode) -> ipu_outfeed_queue.IPUOutfeedQueue:
         kwargs = self._ipu_options.outfeed_kwargs
         return self._outfeed_manager.get_outfeed(mode, kwargs)
 
-    def _prepared(self: Any, program: Any, arguments: list[Any]) -> Any:
+    def _prepared(self, program: Any, arguments: list[Any]) -> Function:
         """What runs a program, traced for these arguments, on other tensors."""
         extended = self.distribute_strategy.extended
         with _modelling.owned_by(self):
             return extended._prepare(program, arguments, self._get_shard_count())
 
-    def __popple__(self) -> Any:
+    def __popple__(self) -> Modelled:
         """The model of the program that ran last, for `popple.modelled`."""
         return _modelling.modelled(self)
 
@@ -239,7 +251,7 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
             )
         return count
 
-    def _log_updates(self: Any, handler: Any) -> None:
+    def _log_updates(self, handler: Any) -> None:
         """Say how many samples and steps one weight update takes."""
         num_steps = handler.steps_per_execution_value
         accumulation = self._accumulation_steps(num_steps)
@@ -257,10 +269,10 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
 
     # What users may not override.
 
-    def _overrides(self: Any, name: str) -> bool:
+    def _overrides(self, name: str) -> bool:
         return getattr(type(self), name) is not getattr(training.Model, name)
 
-    def _check_nothing_is_overridden(self: Any, mode: Mode) -> None:
+    def _check_nothing_is_overridden(self, mode: Mode) -> None:
         refused = [f"make_{mode.value}_function"]
         if mode is Mode.FIT:
             refused.append("train_step")
@@ -275,8 +287,8 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         name = f"{mode.value}_step"
         if self._is_pipelined() and self._overrides(name):
             raise RuntimeError(
-                f"The function `{name}` for the model {self.name} has been overridden. "
-                "A pipelined model does not call it: remove the override."
+                f"The function `{name}` of {self.name} has been overridden, and a "
+                "pipelined model does not call it: remove the override."
             )
 
     # Saving.
@@ -286,25 +298,24 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         """Take over the options from a saved model's configuration."""
         self._ipu_options = Options.from_config(config)
 
-    def _assert_weights_created(self: Any) -> None:
+    def _assert_weights_created(self) -> None:
         if not self.built:
             raise ValueError(
-                f"Weights for model {self.name} have not yet been created. Weights are "
-                "created when the Model is first called on inputs or `build()` is "
-                "called with an `input_shape`."
+                f"Weights for model {self.name} have not yet been created. Call it on "
+                "inputs first, or `build()` with an `input_shape`."
             )
 
     def export_for_ipu_serving(
         self,
         export_dir: str,
         batch_size: int | None = None,
-        output_names: Any = None,
+        output_names: str | Sequence[str] | None = None,
         preprocessing_step: Any = None,
-        preprocessing_step_signature: Any = None,
+        preprocessing_step_signature: Sequence[tf.TensorSpec] | None = None,
         postprocessing_step: Any = None,
-        postprocessing_step_signature: Any = None,
+        postprocessing_step_signature: Sequence[tf.TensorSpec] | None = None,
         purge_export_dir: bool = False,
-    ) -> Any:
+    ) -> Function:
         """Write the model as a SavedModel that serves predictions.
 
         `export_dir` must be empty unless it may be purged. The steps before and after

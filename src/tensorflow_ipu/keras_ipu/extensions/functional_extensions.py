@@ -8,9 +8,11 @@ from typing import Any
 import tensorflow as tf
 from tf_keras.src.engine import functional
 
-from . import _assignments
-from ._stages import plan_stages
-from ._summary import CALLS
+from tensorflow_ipu._types import DTypeLike, ShapeLike, Tensors
+
+from ._stages import stage_assignments
+from ._stages.stage_plan import plan_stages
+from ._stages.stage_summary import CALLS
 from .extensions_base import KerasExtensionBase
 from .pipeline_stage_assignment import (
     FunctionalLayerPipelineStageAssignment,
@@ -30,17 +32,19 @@ class FunctionalExtension(KerasExtensionBase):
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         super().__init__()
 
-    def _init_graph_network(self: Any, inputs: Any, outputs: Any) -> None:
+    def _init_graph_network(self, inputs: Tensors, outputs: Tensors) -> None:
         super()._init_graph_network(inputs, outputs)
-        assignments = _assignments.annotated(self)
+        assignments = stage_assignments.annotated(self)
         if assignments:
             plan_stages(self, assignments)
             self._assign_stages(assignments)
 
-    def _get_network(self) -> Any:
+    def _get_network(self) -> tf.keras.Model:
         return self
 
-    def _build_with_dtypes(self: Any, input_shape: Any, input_dtype: Any) -> None:
+    def _build_with_dtypes(
+        self: Any, input_shape: ShapeLike, input_dtype: DTypeLike
+    ) -> None:
         # The inputs it was made of have shapes and types already.
         if not self.built:
             self.build(input_shape)
@@ -53,7 +57,7 @@ class FunctionalExtension(KerasExtensionBase):
         """
         if self._pipeline_stage_assignment:
             return copy.copy(self._pipeline_stage_assignment)
-        return _assignments.unassigned(self)
+        return stage_assignments.unassigned(self)
 
     def set_pipeline_stage_assignment(self, pipeline_stage_assignment: Any) -> None:
         """Put every call of a layer into a pipeline stage.
@@ -65,20 +69,20 @@ class FunctionalExtension(KerasExtensionBase):
         plan_stages(self, pipeline_stage_assignment)
         self._assign_stages(pipeline_stage_assignment)
 
-    def _check_call_is_kept(self: Any) -> None:
+    def _check_call_is_kept(self) -> None:
         own = getattr(type(self), "call", None)
         if self._is_pipelined() and own is not functional.Functional.call:
             raise RuntimeError(
-                f"The function `call` for the model {self.name} has been overridden. A "
-                "pipelined functional model runs its layers, not `call`: remove it."
+                f"The function `call` of {self.name} has been overridden. A pipelined "
+                "functional model runs its layers, not `call`: remove it."
             )
 
     def _get_config_supported(self) -> bool:
         return True
 
-    def _get_config_delegate(self: Any) -> dict[str, Any]:
+    def _get_config_delegate(self) -> dict[str, Any]:
         config = super().get_config()
-        stages = _assignments.to_config(self, self._pipeline_stage_assignment)
+        stages = stage_assignments.to_config(self, self._pipeline_stage_assignment)
         options = self._ipu_options.to_config()
         return {**config, **options, "pipeline_stage_assignment": stages}
 
@@ -89,4 +93,4 @@ class FunctionalExtension(KerasExtensionBase):
     def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
         super()._deserialize_from_config_delegate(config)
         stages = config.get("pipeline_stage_assignment", [])
-        self._pipeline_stage_assignment = _assignments.from_config(self, stages)
+        self._pipeline_stage_assignment = stage_assignments.from_config(self, stages)

@@ -17,10 +17,12 @@ from tf_keras.src.engine import (
     training,
 )
 
-from . import _assignments
+from tensorflow_ipu._types import DTypeLike, ShapeLike, Tensors
+
 from ._extension import plain_models
-from ._stages import StagePlan, plan_stages
-from ._summary import CALLS
+from ._stages import stage_assignments
+from ._stages.stage_plan import StagePlan, plan_stages
+from ._stages.stage_summary import CALLS
 from .extensions_base import KerasExtensionBase
 from .pipeline_stage_assignment import (
     ModelLayerPipelineStageAssignment,
@@ -42,7 +44,7 @@ class ModelExtension(KerasExtensionBase):
         super().__init__()
         self._ipu_network: Any = None
 
-    def build(self: Any, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         """Build the model for inputs of these shapes, or for `keras.Input`s.
 
         Called by the user, it also looks for the layers that `call` uses; inputs in the
@@ -56,7 +58,9 @@ class ModelExtension(KerasExtensionBase):
             self._check_call_args("build")
             self._trace_network(_map_inputs(input_shape, _as_input))
 
-    def _build_with_dtypes(self: Any, input_shape: Any, input_dtype: Any) -> None:
+    def _build_with_dtypes(
+        self: Any, input_shape: ShapeLike, input_dtype: DTypeLike
+    ) -> None:
         if self._ipu_network is not None:
             return
         self._check_call_is_kept()
@@ -69,7 +73,7 @@ class ModelExtension(KerasExtensionBase):
         self._trace_network(inputs)
 
     @tf.__internal__.tracking.no_automatic_dependency_tracking
-    def _trace_network(self: Any, inputs: Any) -> None:
+    def _trace_network(self, inputs: Any) -> None:
         """Keep the graph of layers that `call` makes of symbolic inputs."""
         for layer in self.layers:
             # Calls of an earlier build would shift the indices of those to come.
@@ -80,11 +84,11 @@ class ModelExtension(KerasExtensionBase):
             self._ipu_network = functional.Functional(inputs, outputs, name=self.name)
         self._set_save_spec(inputs)
         if not self._pipeline_stage_assignment:
-            assignments = _assignments.annotated(self)
+            assignments = stage_assignments.annotated(self)
             if assignments:
                 self.set_pipeline_stage_assignment(assignments)
 
-    def _call_on_inputs(self: Any, inputs: Any) -> Any:
+    def _call_on_inputs(self, inputs: Any) -> Tensors:
         kwargs = {}
         required = self._call_spec.full_argspec
         num_defaults = len(required.defaults or [])
@@ -105,13 +109,13 @@ class ModelExtension(KerasExtensionBase):
                 ) from error
 
     @property
-    def layers(self: Any) -> list[Any]:
+    def layers(self) -> list[Any]:
         """The layers of the model; once it is built, inputs and in order of calls."""
         if self._ipu_network is None:
             return super().layers
         return self._ipu_network.layers
 
-    def _get_network(self: Any) -> Any:
+    def _get_network(self) -> tf.keras.Model:
         if self._ipu_network is None:
             raise RuntimeError(
                 f"Cannot get pipeline stage assignments for model `{self.name}` which "
@@ -128,7 +132,7 @@ class ModelExtension(KerasExtensionBase):
         self._get_network()
         if self._pipeline_stage_assignment:
             return copy.copy(self._pipeline_stage_assignment)
-        return _assignments.unassigned(self)
+        return stage_assignments.unassigned(self)
 
     def set_pipeline_stage_assignment(
         self: Any, pipeline_stage_assignment: Any
@@ -141,14 +145,14 @@ class ModelExtension(KerasExtensionBase):
         """
         if self._ipu_network is None:
             raise RuntimeError(
-                f"Cannot set pipeline stage assignments for model `{self.name}` which "
-                "has not been built yet. Please call `model.build()` first, or use "
-                "`PipelineStage` scopes in `call`."
+                f"`{self.name}` has not been built yet, so there are no layers to put "
+                "in stages. Call `model.build()` first, or use `PipelineStage` scopes "
+                "in `call`."
             )
         plan_stages(self, pipeline_stage_assignment)
         self._assign_stages(pipeline_stage_assignment)
 
-    def _stage_plan(self: Any) -> StagePlan:
+    def _stage_plan(self) -> StagePlan:
         try:
             return super()._stage_plan()
         except ValueError as error:
@@ -158,24 +162,24 @@ class ModelExtension(KerasExtensionBase):
                 "other shapes or types: build it for shapes that fit all data."
             ) from error
 
-    def _has_call(self: Any) -> bool:
+    def _has_call(self) -> bool:
         return type(self).call is not training.Model.call
 
-    def _check_call_is_kept(self: Any) -> None:
+    def _check_call_is_kept(self) -> None:
         if not self._has_call():
             raise NotImplementedError(
-                f"The function `call` for the model {self.name} has not been "
-                "implemented. A subclass of `Model` must have one."
+                "The function `call` is missing: a subclass of `Model` must have one, "
+                f"and {self.name} has none."
             )
 
-    def _assert_weights_created(self: Any) -> None:
+    def _assert_weights_created(self) -> None:
         if "build" in vars(self.__original_class__):
             super()._assert_weights_created()
 
     def _get_config_supported(self) -> bool:
         return True
 
-    def _get_config_delegate(self: Any) -> dict[str, Any]:
+    def _get_config_delegate(self) -> dict[str, Any]:
         config = {**self._ipu_options.to_config(), _MARK: True}
         if self._ipu_network is not None:
             config["graph_network_initialized"] = True
@@ -183,14 +187,14 @@ class ModelExtension(KerasExtensionBase):
             config.update(
                 copy.deepcopy(functional.get_network_config(self._ipu_network))
             )
-        stages = _assignments.to_config(self, self._pipeline_stage_assignment)
+        stages = stage_assignments.to_config(self, self._pipeline_stage_assignment)
         return {**config, "pipeline_stage_assignment": stages}
 
     def _deserialize_from_config_supported(self, config: Any) -> bool:
         return True
 
     @tf.__internal__.tracking.no_automatic_dependency_tracking
-    def _deserialize_from_config_delegate(self: Any, config: dict[str, Any]) -> None:
+    def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
         super()._deserialize_from_config_delegate(config)
         if _MARK not in config:
             raise RuntimeError(
@@ -202,7 +206,7 @@ class ModelExtension(KerasExtensionBase):
         if config.get("graph_network_initialized", False) and self._has_call():
             self._restore_network(config)
 
-    def _restore_network(self: Any, config: dict[str, Any]) -> None:
+    def _restore_network(self, config: dict[str, Any]) -> None:
         """Trace the model for the inputs it was saved with; put back its stages.
 
         Its own layers are called, whatever they were named when it was saved.
@@ -211,7 +215,7 @@ class ModelExtension(KerasExtensionBase):
         self._trace_network(_inputs_of(config))
         stages = config.get("pipeline_stage_assignment", [])
         if stages:
-            assignments = _assignments.from_config(self, stages)
+            assignments = stage_assignments.from_config(self, stages)
             self.set_pipeline_stage_assignment(assignments)
 
 
@@ -253,8 +257,8 @@ def _shape_of(value: Any) -> Any:
         return tuple(value.shape.as_list())
     if not isinstance(value, tuple | list | tf.TensorShape | dict):
         raise ValueError(
-            "Specified input shape is not one of the valid types. Give a batch input "
-            f"shape as a tuple, a list of such, or a `keras.Input`, not {type(value)}."
+            "The input shape is not one of the valid types: a tuple with the batch, a "
+            f"list of such, or a `keras.Input`, not {type(value)}."
         )
     return value
 

@@ -46,8 +46,8 @@ class PipelineStage:
         strategy = tf.distribute.get_strategy()
         if not hasattr(strategy, "_patch_keras_extension"):
             raise RuntimeError(
-                "PipelineStage may only be used from within an IPUStrategy context. "
-                "Open it inside `with strategy.scope():`."
+                "A PipelineStage counts within an IPUStrategy only: open it inside "
+                "`with strategy.scope():`."
             )
         if hasattr(strategy, _STAGE):
             raise RuntimeError(
@@ -76,12 +76,14 @@ class _Layer:
 
     pipeline_stage: int | None
 
-    def __init__(self, layer: Any, pipeline_stage: int | None = None) -> None:
+    def __init__(
+        self, layer: tf.keras.layers.Layer, pipeline_stage: int | None = None
+    ) -> None:
         self._layer = layer
         self.pipeline_stage = pipeline_stage
 
     @property
-    def layer(self) -> Any:
+    def layer(self) -> tf.keras.layers.Layer:
         """The layer that is assigned."""
         return self._layer
 
@@ -109,7 +111,10 @@ class ModelLayerPipelineStageAssignment(_Layer):
     """
 
     def __init__(
-        self, layer: Any, node_index: int, pipeline_stage: int | None = None
+        self,
+        layer: tf.keras.layers.Layer,
+        node_index: int,
+        pipeline_stage: int | None = None,
     ) -> None:
         super().__init__(layer, pipeline_stage)
         self._node_index = node_index
@@ -145,7 +150,7 @@ class _NestedModel:
         self._pipeline_stage_assignments = list(pipeline_stage_assignments)
 
     @property
-    def nested_model(self) -> Any:
+    def nested_model(self) -> tf.keras.Model:
         """The model that is called as a layer."""
         return self._nested_model
 
@@ -203,5 +208,5 @@ class FunctionalNestedModelPipelineStageAssignment(NestedModelPipelineStageAssig
     """The stages of one call of a model inside a model of inputs and outputs."""
 
 
-def _inbound_layers(layer: Any, node_index: int) -> list[Any]:
+def _inbound_layers(layer: tf.keras.layers.Layer, node_index: int) -> list[Any]:
     return [node.layer for node in layer._inbound_nodes[node_index].parent_nodes]

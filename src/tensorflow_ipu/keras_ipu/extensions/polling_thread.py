@@ -14,6 +14,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tensorflow_ipu._types import Tensors
+
 from .extensions_util import merge_into_batch_dimension
 
 __all__ = ["PollingThread", "PollingThreadPredict"]
@@ -70,7 +72,7 @@ class PollingThread(threading.Thread):
         """Whether :meth:`cancel` was called."""
         return self._cancelled.is_set()
 
-    def get_result(self) -> Any:
+    def get_result(self) -> Tensors:
         """What the last step gave; call it after the thread has ended."""
         if self._error is not None:
             raise self._error
@@ -99,7 +101,7 @@ class PollingThread(threading.Thread):
                 self._keep_results(results)
             self.postprocess(num_steps)
 
-    def _of_replicas(self, results: Any, index: int) -> Iterator[Any]:
+    def _of_replicas(self, results: Tensors, index: int) -> Iterator[Any]:
         of_step = tf.nest.map_structure(lambda tensor: tensor[index], results)
         if self._unpack_step_results:
             of_step = of_step[0]
@@ -112,7 +114,7 @@ class PollingThread(threading.Thread):
     def _keep_step(self, result: Any) -> None:
         self._result = result
 
-    def _keep_results(self, results: Any) -> None:
+    def _keep_results(self, results: Tensors) -> None:
         """Nothing: the last step is what counts."""
 
 
@@ -122,12 +124,12 @@ class PollingThreadPredict(PollingThread):
     def _keep_step(self, result: Any) -> None:
         """Nothing: predictions are kept together, as they were dequeued."""
 
-    def _keep_results(self, results: Any) -> None:
+    def _keep_results(self, results: Tensors) -> None:
         merged = merge_into_batch_dimension(results, self._replication_factor)
         self._result = [*(self._result or []), merged]
 
 
-def _num_elements(results: Any) -> int:
+def _num_elements(results: Tensors) -> int:
     """How many steps are in what was dequeued; nothing has no structure yet."""
     flat = tf.nest.flatten(results)
     return flat[0].shape[0] if flat else 0

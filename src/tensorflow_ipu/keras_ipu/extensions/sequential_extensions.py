@@ -9,8 +9,10 @@ import tensorflow as tf
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import sequential
 
-from ._stages import plan_stages
-from ._summary import LAYERS
+from tensorflow_ipu._types import DTypeLike, ShapeLike
+
+from ._stages.stage_plan import plan_stages
+from ._stages.stage_summary import LAYERS
 from .extensions_base import KerasExtensionBase
 from .pipeline_stage_assignment import (
     SequentialLayerPipelineStageAssignment,
@@ -32,12 +34,12 @@ class SequentialExtension(KerasExtensionBase):
         super().__init__()
         self._pipeline_stage_assignment_valid = False
 
-    def add(self: Any, layer: Any) -> None:
+    def add(self, layer: tf.keras.layers.Layer) -> None:
         """Put a layer at the end; the stages have to be set again then."""
         self._invalidate_stages("added")
         super().add(layer)
 
-    def pop(self: Any) -> None:
+    def pop(self) -> None:
         """Take away the last layer; the stages have to be set again then."""
         self._invalidate_stages("removed")
         super().pop()
@@ -50,10 +52,12 @@ class SequentialExtension(KerasExtensionBase):
                 "Call `set_pipeline_stage_assignment()` again before it runs."
             )
 
-    def _get_network(self) -> Any:
+    def _get_network(self) -> tf.keras.Model:
         return self
 
-    def _build_with_dtypes(self: Any, input_shape: Any, input_dtype: Any) -> None:
+    def _build_with_dtypes(
+        self: Any, input_shape: ShapeLike, input_dtype: DTypeLike
+    ) -> None:
         if not self._has_explicit_input_shape:
             if not isinstance(input_dtype, tf.DType):
                 raise RuntimeError(
@@ -64,7 +68,7 @@ class SequentialExtension(KerasExtensionBase):
         # Past Sequential, which would make the network again with another type.
         super(sequential.Sequential, self).build(input_shape)
 
-    def get_pipeline_stage_assignment(self: Any) -> list[Any]:
+    def get_pipeline_stage_assignment(self) -> list[Any]:
         """The stage of every layer, and of the layers of models inside, in order."""
         if not self._pipeline_stage_assignment:
             return [_unassigned(layer) for layer in self.layers]
@@ -87,7 +91,7 @@ class SequentialExtension(KerasExtensionBase):
         """
         given, layers = pipeline_stage_assignment, self.layers
         if not isinstance(given, list):
-            raise ValueError("`pipeline_stage_assignment` needs to be a list.")
+            raise ValueError("`pipeline_stage_assignment` must be a list of stages.")
         if len(given) != len(layers):
             raise ValueError(
                 "The length of the provided `pipeline_stage_assignment` "
@@ -110,7 +114,7 @@ class SequentialExtension(KerasExtensionBase):
         super().reset_pipeline_stage_assignment()
         self._pipeline_stage_assignment_valid = False
 
-    def _check_assignments(self: Any, assignments: list[Any]) -> None:
+    def _check_assignments(self, assignments: list[Any]) -> None:
         kinds = (self._LAYER_ASSIGNMENT, self._NESTED_ASSIGNMENT)
         if not all(isinstance(each, kinds) for each in assignments):
             raise ValueError(
@@ -124,17 +128,17 @@ class SequentialExtension(KerasExtensionBase):
         else:
             _check_steps_of_one(self.layers, assignments)
 
-    def _check_call_is_kept(self: Any) -> None:
+    def _check_call_is_kept(self) -> None:
         if self._is_pipelined() and type(self).call is not sequential.Sequential.call:
             raise RuntimeError(
-                f"The function `call` for the model {self.name} has been overridden. A "
-                "pipelined Sequential model runs its layers, not `call`: remove it."
+                f"The function `call` of {self.name} has been overridden. A pipelined "
+                "Sequential model runs its layers, not `call`: remove it."
             )
 
     def _get_config_supported(self) -> bool:
         return True
 
-    def _get_config_delegate(self: Any) -> dict[str, Any]:
+    def _get_config_delegate(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             **self._ipu_options.to_config(),
@@ -148,7 +152,7 @@ class SequentialExtension(KerasExtensionBase):
         return True
 
     @tf.__internal__.tracking.no_automatic_dependency_tracking
-    def _deserialize_from_config_delegate(self: Any, config: dict[str, Any]) -> None:
+    def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
         super()._deserialize_from_config_delegate(config)
         valid = config.get("pipeline_stage_assignment_valid", False)
         self._pipeline_stage_assignment_valid = valid
@@ -159,7 +163,7 @@ class SequentialExtension(KerasExtensionBase):
         ]
 
 
-def _unassigned(layer: Any) -> Any:
+def _unassigned(layer: tf.keras.layers.Layer) -> Any:
     if hasattr(layer, "get_pipeline_stage_assignment"):
         return SequentialNestedModelPipelineStageAssignment(
             layer, layer.get_pipeline_stage_assignment()
@@ -174,7 +178,7 @@ def _check_steps_of_one(layers: list[Any], assignments: list[Any]) -> None:
         stage = each.pipeline_stage
         if stage is None:
             raise ValueError(
-                f"Layer {each.layer.name} has not been assigned a pipeline stage."
+                f"Layer {each.layer.name} has no pipeline stage: give it a number."
             )
         if layer is not each.layer:
             raise ValueError(

@@ -17,6 +17,8 @@ from tf_keras.src.engine.base_layer import Layer
 from tf_keras.src.layers import Activation
 from tf_keras.src.saving.object_registration import custom_object_scope
 
+from tensorflow_ipu._types import ShapeLike, Tensors
+
 __all__ = ["CaptureActivationGradients", "CaptureUpstreamGradients"]
 
 
@@ -29,7 +31,7 @@ class _GradientCaptureLayerBase(Layer):
         self._tag = layer.name + suffix if tag is None else tag
         super().__init__(dtype=layer.dtype, name=self._tag)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         """Build the layer inside."""
         super().build(input_shape)
         self.layer.build(input_shape)
@@ -53,7 +55,9 @@ class _GradientCaptureLayerBase(Layer):
     def _inner_config(self) -> dict[str, Any]:
         return self.layer.get_config()
 
-    def _call_inner(self, inputs: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _call_inner(
+        self, inputs: Tensors, args: Any, kwargs: dict[str, Any]
+    ) -> Tensors:
         return self.layer.call(inputs, *args, **_accepted(self.layer, kwargs))
 
     @property
@@ -97,7 +101,7 @@ class CaptureUpstreamGradients(_GradientCaptureLayerBase):
     def __init__(self, layer: Any, tag: str | None = None) -> None:
         super().__init__(layer, tag, suffix="_cug")
 
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Tensors, *args: Any, **kwargs: Any) -> Tensors:
         """What the layer inside computes."""
         outputs = self._call_inner(inputs, args, kwargs)
         return capture_upstream_gradients(outputs, tag=self.tag)
@@ -111,7 +115,7 @@ class _ActivationCapture(Activation):
         self._original_activation = activation
         self._tag = tag
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensors) -> Tensors:
         """The activation of the inputs."""
         return super().call(capture_upstream_gradients(inputs, tag=self._tag))
 
@@ -155,7 +159,7 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
                 {**config, **self._wrapped_activations}
             )
 
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Tensors, *args: Any, **kwargs: Any) -> Tensors:
         """What the layer inside computes."""
         return self._call_inner(inputs, args, kwargs)
 

@@ -22,7 +22,7 @@ class Setting:
     """
 
     def __init__(
-        self, dtype: Any, check: Check | None = None, resets: bool = False
+        self, dtype: tf.DType, check: Check | None = None, resets: bool = False
     ) -> None:
         self._dtype = dtype
         self._check = check
@@ -40,6 +40,7 @@ class Setting:
             self._check(optimizer, self._name, value)
         known = optimizer._settings.get(self._name)
         if known is None:
+            # A variable of the optimiser, not of the function that is being traced.
             with tf.init_scope():
                 variable = tf.Variable(
                     value, dtype=self._dtype, trainable=False, name=self._name

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 from tf_keras.src.optimizers.legacy import adam
+
+from tensorflow_ipu._types import UpdateState
 
 from .parameter_unscaling_optimizer import (
     _ParameterUnscalingALSOptimizer,
@@ -20,8 +23,11 @@ class _ParameterUnscalingAdam(_ParameterUnscalingOptimizer, adam.Adam):
     """Adam for scaled gradients: the factor cancels out but for epsilon."""
 
     def _resource_apply_dense(
-        self, grad: Any, var: Any, apply_state: Any = None
-    ) -> Any:
+        self,
+        grad: tf.Tensor,
+        var: tf.Variable,
+        apply_state: UpdateState | None = None,
+    ) -> tf.Operation:
         known = self._coefficients(var, apply_state)
         gradient, value = tf.cast(grad, tf.float32), tf.cast(var, tf.float32)
         beta_1, beta_2 = known["beta_1_t"], known["beta_2_t"]
@@ -41,7 +47,7 @@ class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
     @with_scaling_arguments
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: float | tf.Tensor | Callable[[], float] = 0.001,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,

@@ -8,12 +8,15 @@ larger otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ipu import gradient_accumulation
 from tensorflow.python.ipu.ops import cross_replica_ops, statistics_ops
 from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
+
+from tensorflow_ipu._types import DTypeLike, GradientsAndVariables, Optimizer
 
 from ._als_settings import OfInner, ReadOnly, Setting, check_power_of_two
 from .gradient_accumulation_optimizer import GradientAccumulationOptimizer
@@ -81,7 +84,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         initial_loss_scaling_factor: int = ALSDefaults.initial_loss_scaling_factor,
         update_frequency: int = ALSDefaults.update_frequency,
         increase_factor: int = ALSDefaults.increase_factor,
@@ -114,7 +117,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         self._lsf = self._new_state("loss_scaling_factor", first, tf.float32)
         self._prev_lsf = self._new_state("prev_loss_scaling_factor", first, tf.float32)
 
-    def _new_state(self, name: str, value: Any, dtype: Any) -> Any:
+    def _new_state(self, name: str, value: Any, dtype: DTypeLike) -> tf.Variable:
         shape = tf.TensorShape([2] if isinstance(value, list) else [])
         initializer = tf.constant_initializer(value)
         return OptimizerV2.add_weight(
@@ -130,27 +133,27 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         return True
 
     @ReadOnly
-    def histogram(self) -> Any:
+    def histogram(self) -> tf.Tensor:
         """How many gradients were within the range, and how many not."""
         return tf.convert_to_tensor(self._hist)
 
     @ReadOnly
-    def normalized_histogram(self) -> Any:
+    def normalized_histogram(self) -> tf.Tensor:
         """The shares of gradients within the range and outside."""
         return statistics_ops.histogram_normalize(self.histogram)
 
     @ReadOnly
-    def loss_scaling_factor(self) -> Any:
+    def loss_scaling_factor(self) -> tf.Tensor:
         """The factor of the loss."""
         return tf.convert_to_tensor(self._lsf)
 
     @ReadOnly
-    def previous_loss_scaling_factor(self) -> Any:
+    def previous_loss_scaling_factor(self) -> tf.Tensor:
         """The factor before it was last changed."""
         return tf.convert_to_tensor(self._prev_lsf)
 
     @ReadOnly
-    def update_counter(self) -> Any:
+    def update_counter(self) -> tf.Tensor:
         """Steps since the factor was last looked at."""
         return tf.convert_to_tensor(self._n)
 
@@ -163,31 +166,37 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         """The name of the optimiser."""
         return self._name
 
-    def get_scaled_loss(self, loss: Any) -> Any:
+    def get_scaled_loss(self, loss: tf.Tensor) -> tf.Tensor:
         """The loss multiplied by the factor."""
         return tf.cast(self._lsf, loss.dtype) * loss
 
-    def get_gradients(self, loss: Any, params: Any) -> list[Any]:
+    def get_gradients(
+        self, loss: tf.Tensor | Callable[[], tf.Tensor], params: Any
+    ) -> list[Any]:
         """Gradients of the scaled loss."""
         return self._opt.get_gradients(self.get_scaled_loss(loss), params)
 
     def _compute_gradients(
-        self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None
+        self,
+        loss: tf.Tensor | Callable[[], tf.Tensor],
+        var_list: Sequence[tf.Variable],
+        grad_loss: Any = None,
+        tape: Any = None,
     ) -> Any:
         # As a function, so that the product is recorded on the tape.
-        def scaled_loss() -> Any:
+        def scaled_loss() -> tf.Tensor:
             return self.get_scaled_loss(loss() if callable(loss) else loss)
 
         return super()._compute_gradients(scaled_loss, var_list, grad_loss, tape)
 
     def apply_gradients(
         self,
-        grads_and_vars: Any,
+        grads_and_vars: GradientsAndVariables,
         captured_grads: dict[str, Any] | None = None,
-        global_step: Any = None,
+        global_step: tf.Variable | None = None,
         name: str | None = None,
         **options: Any,
-    ) -> Any:
+    ) -> tf.Operation | None:
         """Count and unscale gradients of the scaled loss, update, adapt the factor."""
         pairs = self._prepare_for_accumulation(list(grads_and_vars), captured_grads)
         return self._apply_accumulated(pairs, name=name, **options)
@@ -207,7 +216,9 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         ]
         return [*unscaled, self._counted(grads_and_vars, captured)]
 
-    def _apply_accumulated(self, pairs: list[tuple[Any, Any]], **options: Any) -> Any:
+    def _apply_accumulated(
+        self, pairs: list[tuple[Any, Any]], **options: Any
+    ) -> tf.Operation | None:
         """Update with gradients of one step or of several, then adapt the factor."""
         *gradients, (counts, _) = pairs
         applied = self._opt.apply_gradients(gradients, **options)
@@ -221,7 +232,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         own = tf.where(self._setting("captured_grads_only"), tf.zeros([2]), own)
         return own + self._counts(tf.nest.flatten(captured or {})), self._hist
 
-    def _counts(self, gradients: list[Any]) -> Any:
+    def _counts(self, gradients: list[Any]) -> tf.Tensor:
         """How many gradients in half precision are below the edge, and how many not."""
         edge = self._setting("histogram_bin_edge")
         halves = [g for g in gradients if g is not None and g.dtype == tf.float16]
@@ -254,7 +265,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         self._hist.assign(tf.where(due, tf.zeros([2]), hist))
         self._n.assign(tf.where(due, 0, self._n + 1))
 
-    def _judged(self, hist: Any) -> Any:
+    def _judged(self, hist: Any) -> tf.Tensor:
         """The factor for the next period; the old one if it would leave its range."""
         increase = self._setting("increase_factor")
         overflows = hist[1] / tf.reduce_sum(hist) > self._setting("ratio_threshold")
@@ -277,7 +288,9 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Mapping[str, object] | None = None
+    ) -> ALSOptimizer:
         """The optimiser that a configuration describes."""
         inner, rest = inner_optimizer(config)
         return cls(inner, **rest)
@@ -309,7 +322,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         num_mini_batches: int,
         offload_weight_update_variables: bool | str | None = None,
         replicated_optimizer_state_sharding: bool | str | None = False,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         reduction_method: Any = Reduction.SUM,
         name: str = "ALSGradientAccumulationOptimizer",
     ) -> None:
@@ -333,35 +346,37 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         """The optimiser that scales the loss."""
         return self._opt
 
-    def get_gradients(self, loss: Any, params: Any) -> list[Any]:
+    def get_gradients(
+        self, loss: tf.Tensor | Callable[[], tf.Tensor], params: Any
+    ) -> list[Any]:
         """Gradients of the scaled loss."""
         return self._opt.get_gradients(loss, params)
 
     def apply_gradients(
         self,
-        grads_and_vars: Any,
+        grads_and_vars: GradientsAndVariables,
         captured_grads: dict[str, Any] | None = None,
         name: str | None = None,
         experimental_aggregate_gradients: bool = True,
-    ) -> Any:
+    ) -> tf.Operation | None:
         """Count, unscale and accumulate; apply in every n-th iteration."""
         pairs = self._opt._prepare_for_accumulation(
             list(grads_and_vars), captured_grads
         )
         return super().apply_gradients(pairs, name, experimental_aggregate_gradients)
 
-    def _apply_totals(self, totals: Any, **options: Any) -> Any:
+    def _apply_totals(self, totals: Any, **options: Any) -> tf.Operation | None:
         return self._opt._apply_accumulated(totals, **options)
 
 
-def _divided(gradient: Any, factor: Any) -> Any:
+def _divided(gradient: tf.Tensor, factor: Any) -> tf.Tensor | tf.IndexedSlices | None:
     if isinstance(gradient, tf.IndexedSlices):
         values = _divided(gradient.values, factor)
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     return saturated(gradient) / tf.cast(factor, gradient.dtype)
 
 
-def saturated(gradient: Any) -> Any:
+def saturated(gradient: tf.Tensor) -> tf.Tensor:
     """Half precision as on the device, where what overflows is the largest number.
 
     An infinity would stay one, whatever it is divided by.

@@ -6,11 +6,14 @@ a multiple of the number of batches; `fit` accumulates by itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tensorflow.python.ipu import gradient_accumulation
 from tensorflow.python.ipu.ops import op_util
 from tensorflow.python.ipu.optimizers import gradient_accumulation_optimizer
+
+from tensorflow_ipu._types import DTypeLike, GradientsAndVariables, Optimizer
 
 from .optimizer_v2_wrapper import _OptimizerV2Wrapper, inner_optimizer
 
@@ -24,20 +27,22 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
 
     `dtype` is the type of the sums (None: that of the variable; a type; or a function
     from variable to type), `reduction_method` how they are formed. The other options
-    say where the device keeps the optimiser's variables and change no value. For one
+    say where the device keeps the optimiser's variables, for the cost model. For one
     batch the optimiser itself is returned.
     """
 
-    def __new__(cls, opt: Any, num_mini_batches: int, *args: Any, **kwargs: Any) -> Any:
+    def __new__(
+        cls, opt: Optimizer, num_mini_batches: int, *args: Any, **kwargs: Any
+    ) -> Any:
         return opt if num_mini_batches == 1 else super().__new__(cls)
 
     def __init__(
         self,
-        opt: Any,
+        opt: Optimizer,
         num_mini_batches: int,
         offload_weight_update_variables: bool | str | None = None,
         replicated_optimizer_state_sharding: bool | str | None = False,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         reduction_method: Any = Reduction.SUM,
         name: str = "GradientAccumulationOptimizer",
     ) -> None:
@@ -62,7 +67,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
 
     def apply_gradients(
         self,
-        grads_and_vars: Any,
+        grads_and_vars: GradientsAndVariables,
         name: str | None = None,
         experimental_aggregate_gradients: bool = True,
     ) -> Any:
@@ -83,9 +88,14 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
             )
             applied.extend([] if done is None else [done])
 
-        # The choices of where variables are kept have no effect on values.
+        is_on = op_util.bool_to_three_state(True)
         return op_util.create_resource_update(
-            update, self._name, applied, None, None, self._num_mini_batches
+            update,
+            self._name,
+            applied,
+            self._offload_weight_update_variables == is_on,
+            self._replicated_optimizer_state_sharding == is_on,
+            self._num_mini_batches,
         )
 
     def _apply_totals(self, totals: Any, **options: Any) -> Any:
@@ -104,7 +114,9 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Mapping[str, object] | None = None
+    ) -> Optimizer:
         """The optimiser that a configuration describes."""
         inner, rest = inner_optimizer(config)
         return cls(inner, **rest)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 from tf_keras.src.optimizers.legacy import gradient_descent
+
+from tensorflow_ipu._types import UpdateState
 
 from .parameter_unscaling_optimizer import (
     _ParameterUnscalingALSOptimizer,
@@ -20,8 +23,11 @@ class _ParameterUnscalingSGD(_ParameterUnscalingOptimizer, gradient_descent.SGD)
     """Gradient descent, with momentum, for scaled gradients."""
 
     def _resource_apply_dense(
-        self, grad: Any, var: Any, apply_state: Any = None
-    ) -> Any:
+        self,
+        grad: tf.Tensor,
+        var: tf.Variable,
+        apply_state: UpdateState | None = None,
+    ) -> tf.Operation:
         known = self._coefficients(var, apply_state)
         gradient, value = tf.cast(grad, tf.float32), tf.cast(var, tf.float32)
         rate = known["lr_t"] / self._scale
@@ -39,7 +45,7 @@ class ALSOptimizerSGD(_ParameterUnscalingALSOptimizer):
     @with_scaling_arguments
     def __init__(
         self,
-        learning_rate: Any = 0.01,
+        learning_rate: float | tf.Tensor | Callable[[], float] = 0.01,
         momentum: float = 0.0,
         name: str = "ALSOptimizerSGD",
         **settings: Any,

@@ -11,6 +11,8 @@ from typing import Any
 from tf_keras.src import optimizers
 from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
 
+from tensorflow_ipu._types import GradientsAndVariables, Optimizer, ShapeLike
+
 __all__ = ["_OptimizerV2Wrapper", "inner_optimizer"]
 
 _TYPE = "inner_optimizer_type"
@@ -20,7 +22,7 @@ _CONFIG = "inner_optimizer_config"
 class _OptimizerV2Wrapper(OptimizerV2):
     """An `OptimizerV2` that does everything through the one it is given."""
 
-    def __init__(self, opt: Any, name: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, opt: Optimizer, name: str | None = None, **kwargs: Any) -> None:
         self._opt = opt
         super().__init__(name=name, **kwargs)
         self._track_trackable(opt, name="base_optimizer")
@@ -51,7 +53,9 @@ class _OptimizerV2Wrapper(OptimizerV2):
         """Gradients as the optimiser inside computes them."""
         return self._opt.get_gradients(loss, params)
 
-    def apply_gradients(self, grads_and_vars: Any, **options: Any) -> Any:
+    def apply_gradients(
+        self, grads_and_vars: GradientsAndVariables, **options: Any
+    ) -> Any:
         """Update the variables."""
         return self._opt.apply_gradients(grads_and_vars, **options)
 
@@ -60,7 +64,11 @@ class _OptimizerV2Wrapper(OptimizerV2):
         return self._opt.get_slot(var, slot_name)
 
     def add_slot(
-        self, var: Any, slot_name: str, initializer: Any = "zeros", shape: Any = None
+        self,
+        var: Any,
+        slot_name: str,
+        initializer: Any = "zeros",
+        shape: ShapeLike | None = None,
     ) -> Any:
         """Add a slot to the optimiser inside."""
         return self._opt.add_slot(var, slot_name, initializer, shape)
@@ -100,7 +108,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         self._opt.iterations = variable
 
     @property
-    def clipnorm(self) -> Any:
+    def clipnorm(self) -> float | None:
         """The largest norm of a gradient."""
         return self._opt.clipnorm
 
@@ -109,7 +117,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         self._opt.clipnorm = value
 
     @property
-    def global_clipnorm(self) -> Any:
+    def global_clipnorm(self) -> float | None:
         """The largest norm of all gradients together."""
         return self._opt.global_clipnorm
 
@@ -118,7 +126,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         self._opt.global_clipnorm = value
 
     @property
-    def clipvalue(self) -> Any:
+    def clipvalue(self) -> float | None:
         """The largest magnitude in a gradient."""
         return self._opt.clipvalue
 
@@ -155,7 +163,7 @@ def inner_optimizer(config: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return kind.from_config(inner), rest
 
 
-def _hyper_of(optimizer: Any, name: str) -> str | None:
+def _hyper_of(optimizer: Optimizer, name: str) -> str | None:
     """The hyperparameter of the optimiser inside that a name stands for."""
     inner = vars(optimizer).get("_opt")
     hyper = "learning_rate" if name == "lr" else name

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
+
+from tensorflow_ipu._types import Optimizer, UpdateState
 
 from .als_optimizer import ALSOptimizer, saturated
 
@@ -38,7 +40,11 @@ class _ParameterUnscalingOptimizer(OptimizerV2):
         """Say how the gradients to come are scaled."""
         self._scale, self._carried = scale, carried
 
-    def _coefficients(self, var: Any, apply_state: Any) -> dict[str, Any]:
+    def _coefficients(
+        self,
+        var: tf.Variable,
+        apply_state: UpdateState,
+    ) -> dict[str, Any]:
         """Hyperparameters as float32 tensors."""
         key = (var.device, var.dtype.base_dtype)
         known = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
@@ -46,11 +52,11 @@ class _ParameterUnscalingOptimizer(OptimizerV2):
             name: _single(value) for name, value in known.items() if tf.is_tensor(value)
         }
 
-    def _moment(self, var: Any, name: str, power: int) -> Any:
+    def _moment(self, var: tf.Variable, name: str, power: int) -> tf.Tensor:
         """A moment in single precision, in units of the gradients being applied."""
         return _single(self.get_slot(var, name)) * self._carried**power
 
-    def _assigned(self, var: Any, value: Any, **moments: Any) -> Any:
+    def _assigned(self, var: tf.Variable, value: Any, **moments: Any) -> tf.Operation:
         """Set a variable, and moments by name, in their own types."""
         slots = [(self.get_slot(var, name), new) for name, new in moments.items()]
         pairs = [*slots, (var, value)]
@@ -60,7 +66,7 @@ class _ParameterUnscalingOptimizer(OptimizerV2):
 class _ParameterUnscalingALSOptimizer(ALSOptimizer):
     """Automatic loss scaling for an optimiser that takes scaled gradients."""
 
-    def __init__(self, opt: Any, **settings: Any) -> None:
+    def __init__(self, opt: Optimizer, **settings: Any) -> None:
         if not isinstance(opt, _ParameterUnscalingOptimizer):
             raise ValueError(
                 "opt must be an OptimizerV2 specialization derived from "
@@ -80,7 +86,9 @@ class _ParameterUnscalingALSOptimizer(ALSOptimizer):
         ]
         return [*scaled, self._counted(grads_and_vars, captured)]
 
-    def _apply_accumulated(self, pairs: list[tuple[Any, Any]], **options: Any) -> Any:
+    def _apply_accumulated(
+        self, pairs: list[tuple[Any, Any]], **options: Any
+    ) -> tf.Operation | None:
         scale = tf.identity(self._lsf)
         self._opt.set_scales(scale, scale / tf.identity(self._moments_lsf))
         self._moments_lsf.assign(scale)
@@ -96,7 +104,9 @@ class _ParameterUnscalingALSOptimizer(ALSOptimizer):
     _INNER_SETTINGS: tuple[str, ...] = ()
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Mapping[str, object] | None = None
+    ) -> Any:
         """The optimiser that a configuration describes."""
         return cls(**config)
 
@@ -118,5 +128,5 @@ def with_scaling_arguments(init: Callable[..., None]) -> Callable[..., None]:
     return __init__
 
 
-def _single(value: Any) -> Any:
+def _single(value: Any) -> tf.Tensor:
     return tf.cast(value, tf.float32)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 from tf_keras.src.optimizers.legacy import rmsprop
+
+from tensorflow_ipu._types import UpdateState
 
 from .parameter_unscaling_optimizer import (
     _ParameterUnscalingALSOptimizer,
@@ -20,8 +23,11 @@ class _ParameterUnscalingRMSProp(_ParameterUnscalingOptimizer, rmsprop.RMSprop):
     """RMSProp, with momentum and centred if wanted, for scaled gradients."""
 
     def _resource_apply_dense(
-        self, grad: Any, var: Any, apply_state: Any = None
-    ) -> Any:
+        self,
+        grad: tf.Tensor,
+        var: tf.Variable,
+        apply_state: UpdateState | None = None,
+    ) -> tf.Operation:
         known = self._coefficients(var, apply_state)
         gradient, value = tf.cast(grad, tf.float32), tf.cast(var, tf.float32)
         rho = known["rho"]
@@ -47,7 +53,7 @@ class ALSOptimizerRMSProp(_ParameterUnscalingALSOptimizer):
     @with_scaling_arguments
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: float | tf.Tensor | Callable[[], float] = 0.001,
         rho: float = 0.9,
         momentum: float = 0.0,
         epsilon: float = 1e-7,

@@ -146,7 +146,7 @@ def gru(
     return _run(popnn_gru, inputs, h, *weights, lengths, scores)[1]
 
 
-def _run(layer: Callable[..., Any], *arguments: Tensor | None) -> Any:
+def _run(layer: Callable[..., Any], *arguments: Tensor | None) -> tuple[tf.Tensor, ...]:
     """Call a layer, inside a program as a function."""
     tensors = [None if a is None else tf.convert_to_tensor(a) for a in arguments]
     if tf.executing_eagerly():

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.ipu import _executable
-from tensorflow.python.ipu._engine import ENGINES
+from tensorflow.python.ipu._executables import executable_files
+from tensorflow.python.ipu._executables.engine import ENGINES
 
 from . import _absent, _host
 
@@ -34,7 +34,7 @@ def application_runtime(
     del timeout_us
 
     def start(path: Any, *arrays: Any) -> list[Any]:
-        executable = _executable.read(os.fsdecode(np.asarray(path).item()))
+        executable = executable_files.read(os.fsdecode(np.asarray(path).item()))
         ENGINES.get(engine_name, executable).start(*arrays)
         return [np.int32(0)]
 

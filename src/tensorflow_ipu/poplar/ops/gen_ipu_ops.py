@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from tensorflow.compiler.plugin.poplar.driver import config_pb2
 from tensorflow.python.framework import dtypes
-from tensorflow.python.ipu import _device, _events, _flags, _seed
+from tensorflow.python.ipu import _device
+from tensorflow.python.ipu._device import poplar_flags, seeds, trace_events
 
 from . import _host
 
@@ -33,12 +34,12 @@ def ipu_reset_seed(
 ) -> Any:
     """Start the random numbers of a device anew."""
     ordinal = _device.ordinal_of(device)
-    return _host.action(lambda: _seed.reset(seed, ordinal, identical_replicas), name)
+    return _host.action(lambda: seeds.reset(seed, ordinal, identical_replicas), name)
 
 
 def ipu_event_trace(name: str | None = None) -> Any:
     """Serialised `IpuTraceEvent` messages: what happened since the last call."""
-    return _host.texts(_events.drain, name)
+    return _host.texts(trace_events.drain, name)
 
 
 def ipu_model_used(name: str | None = None) -> Any:
@@ -71,9 +72,9 @@ def ipu_use_synthetic_data_for(
     synthetic_data_category: int, name: str | None = None
 ) -> Any:
     """Whether data of that kind is made up, as a vector of one."""
-    category = _flags.Category(synthetic_data_category)
+    category = poplar_flags.Category(synthetic_data_category)
     return _host.value(
-        lambda: np.array([_flags.uses_synthetic_data(category)]),
+        lambda: np.array([poplar_flags.uses_synthetic_data(category)]),
         dtypes.bool,
         [1],
         name,

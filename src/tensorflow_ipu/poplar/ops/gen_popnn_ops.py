@@ -11,7 +11,8 @@ import json
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.ipu import _errors, _layer_options
+from tensorflow.python.ipu import _errors
+from tensorflow.python.ipu._modelling import layer_options
 
 from . import _absent, _recurrent
 
@@ -208,7 +209,7 @@ def _tuned(arguments: dict[str, Any]) -> contextlib.AbstractContextManager[None]
     }
     for name, given in options.items():
         _check_options(name, given)
-    return _layer_options.tuned(**{**arguments, **options})
+    return layer_options.tuned(**{**arguments, **options})
 
 
 def _check_options(name: str, options: dict[str, Any]) -> None:

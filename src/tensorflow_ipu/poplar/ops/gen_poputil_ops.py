@@ -9,6 +9,7 @@ import tensorflow as tf
 from tensorflow.python.ipu.ops import control_flow_ops, internal_ops, replication_ops
 
 from popple.engine.tensorflow import replicas
+from tensorflow_ipu._types import ShapeLike
 
 from . import _absent
 
@@ -58,7 +59,7 @@ def gradient_accumulator_create(
 
 
 def gradient_accumulator_create_from_shape(
-    shape: Any, output_type: Any, name: str | None = None
+    shape: ShapeLike, output_type: Any, name: str | None = None
 ) -> Tensor:
     """Zeros of a shape."""
     return tf.zeros(shape, output_type, name=name)

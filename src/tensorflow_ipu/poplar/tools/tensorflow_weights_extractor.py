@@ -18,7 +18,7 @@ __all__ = [
 
 
 def export_variables_from_live_session(
-    session: Any, output_file: str, gc_metadata: str | None = None
+    session: tf.compat.v1.Session, output_file: str, gc_metadata: str | None = None
 ) -> None:
     """Write the values that the global variables have in a session to a file.
 
@@ -30,7 +30,7 @@ def export_variables_from_live_session(
 
 
 def export_variables_from_live_model(
-    model: Any, output_file: str, gc_metadata: str | None = None
+    model: tf.keras.Model, output_file: str, gc_metadata: str | None = None
 ) -> None:
     """Write the variables of a Keras model to a file."""
     operation = _make_export(model.variables, output_file, gc_metadata)
@@ -39,7 +39,9 @@ def export_variables_from_live_model(
 
 
 def import_data_in_live_session(
-    session: Any, data_files: Sequence[str], output_folder: str | None = None
+    session: tf.compat.v1.Session,
+    data_files: Sequence[str],
+    output_folder: str | None = None,
 ) -> None:
     """Give the global variables of a session the values that files have for them.
 
@@ -53,7 +55,7 @@ def import_data_in_live_session(
 
 
 def import_data_in_live_model(
-    model: Any, data_files: Sequence[str], output_folder: str | None = None
+    model: tf.keras.Model, data_files: Sequence[str], output_folder: str | None = None
 ) -> None:
     """Give the variables of a Keras model the values that files have for them.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .._small_floats import Layout, decode, encode, quantize
+from ..._arithmetic.small_floats import Layout, decode, encode, quantize
 from .._tensors import Dtype, Tensor
 
 __all__ = ["GenericFloat"]
@@ -46,7 +46,7 @@ class GenericFloat:
         man, exp = self._layout.mantissa, self._layout.exponent
         wide = exp > 5 or man > 10 or (exp == 5 and man == 10)
         if wide and self._calc_type == "fp16":
-            raise RuntimeError("Gfloat format cannot be generated using IEEE FP16")
+            raise RuntimeError("float16 has too few bits for this Gfloat format")
         usual = "fp32" if wide else "fp16"
         calc_type = usual if self._calc_type == "auto" else self._calc_type
         if calc_type not in _FLOATS:

@@ -1,0 +1,116 @@
+"""Updates of variables in half precision, in programs for the device.
+
+TensorFlow's operators that update a variable in one go compute in half precision and
+make infinities of what is too large: a square of 300 spoils Adam's second moment for
+good. On the device an update is arithmetic like any other. So the new values are
+computed step by step, as `float16` has it, and take the place of what the operator
+wrote. It is there for the cost model still, for which the steps are none.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import gen_training_ops
+
+from . import as_on_device, float16
+
+__all__ = ["patch"]
+
+Values = Mapping[str, Any]
+
+
+def _descend(at: Values) -> list[Any]:
+    return [at["var"] - at["alpha"] * at["delta"]]
+
+
+def _descend_with_momentum(at: Values) -> list[Any]:
+    total = at["accum"] * at["momentum"] + at["grad"]
+    step = at["grad"] + total * at["momentum"] if at["use_nesterov"] else total
+    return [at["var"] - at["lr"] * step, total]
+
+
+def _descend_as_keras(at: Values) -> list[Any]:
+    step = at["lr"] * at["grad"]
+    total = at["accum"] * at["momentum"] - step
+    ahead = total * at["momentum"] - step if at["use_nesterov"] else total
+    return [at["var"] + ahead, total]
+
+
+def _adapt(at: Values) -> list[Any]:
+    """Adam. The factor of the step is in single precision, as the powers are 1 soon."""
+    powers = (1 - tf.cast(at[f"beta{n}_power"], tf.float32) for n in (1, 2))
+    first, second = powers
+    rate = tf.cast(at["lr"], tf.float32) * tf.sqrt(second) / first
+    m = at["m"] * at["beta1"] + at["grad"] * (1 - at["beta1"])
+    v = at["v"] * at["beta2"] + tf.square(at["grad"]) * (1 - at["beta2"])
+    moment = m * at["beta1"] + at["grad"] * (1 - at["beta1"])
+    step = (moment if at["use_nesterov"] else m) / (tf.sqrt(v) + at["epsilon"])
+    return [at["var"] - tf.cast(rate, tf.float16) * step, m, v]
+
+
+# Operator -> its variables, and what they are after it.
+_UPDATES: Mapping[str, tuple[Sequence[str], Callable[[Values], list[Any]]]] = {
+    "adam": (("var", "m", "v"), _adapt),
+    "gradient_descent": (("var",), _descend),
+    "keras_momentum": (("var", "accum"), _descend_as_keras),
+    "momentum": (("var", "accum"), _descend_with_momentum),
+}
+
+
+def patch() -> None:
+    """Let these operators do so, under all names that TensorFlow has for them."""
+    raw_ops = (tf.raw_ops, tf.compat.v1.raw_ops, tf.compat.v2.raw_ops)
+    for name, (variables, compute) in _UPDATES.items():
+        python = f"resource_apply_{name}"
+        raw = "".join(word.capitalize() for word in python.split("_"))
+        names = [(gen_training_ops, python), *((owner, raw) for owner in raw_ops)]
+        for owner, attribute in names:
+            stock = getattr(owner, attribute)
+            setattr(owner, attribute, _stepwise(stock, variables, compute))
+
+
+def _stepwise(
+    stock: Callable[..., Any],
+    variables: Sequence[str],
+    compute: Callable[[Values], list[Any]],
+) -> Callable[..., Any]:
+    names = tuple(inspect.signature(stock).parameters)
+
+    @functools.wraps(stock)
+    def update(*args: Any, **kwargs: Any) -> tf.Operation:
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        gradient = given.get("grad", given.get("delta"))
+        is_half = getattr(gradient, "dtype", None) == tf.float16
+        if not is_half or not as_on_device.is_computing() or tf.executing_eagerly():
+            return stock(*args, **kwargs)
+        return _update(lambda: stock(*args, **kwargs), given, variables, compute)
+
+    return update
+
+
+def _update(
+    stock: Callable[[], Any],
+    given: Values,
+    variables: Sequence[str],
+    compute: Callable[[Values], list[Any]],
+) -> tf.Operation:
+    with float16.free_of_cost():
+        held = {
+            name: tf.raw_ops.ReadVariableOp(resource=given[name], dtype=tf.float16)
+            for name in variables
+        }
+        values = compute({"use_nesterov": False, **given, **held})
+    # The operator writes too, so the new values must be computed before it does.
+    with tf.control_dependencies(values):
+        done = stock()
+    with float16.free_of_cost(), tf.control_dependencies([done]):
+        written = [
+            tf.raw_ops.AssignVariableOp(resource=given[name], value=value)
+            for name, value in zip(variables, values, strict=True)
+        ]
+    return tf.group(*written)

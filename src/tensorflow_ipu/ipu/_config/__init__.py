@@ -1,0 +1,1 @@
+"""Parts of `tensorflow.python.ipu.config`: attributes, categories, old calls."""

@@ -1,0 +1,1 @@
+"""Programs in files: traced into executables, run by engines, exported for serving."""

@@ -1,0 +1,254 @@
+"""What IPU programs cost: reports, and the model behind them.
+
+A facade hands over every program it has traced (`record`). Programs are modelled when
+someone asks: a report is wanted (engine options autoReport.*, `popple run --report`),
+or `popple.modelled` is asked about the object a program was made for. A run never waits
+for it otherwise: what models programs (`model`) is not even loaded. Programs are
+held weakly: those that are gone cost nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from popple.errors import PoppleError, UsageError
+
+from .. import _device
+from .._device import trace_events
+from . import program_arguments, reports
+from .program_settings import ProgramSettings
+
+if TYPE_CHECKING:
+    from popple.capture.tensorflow import LowerRequest
+    from popple.pipeline import Modelled
+
+__all__ = [
+    "ProgramSettings",
+    "TracedProgram",
+    "modelled",
+    "owned_by",
+    "programs_of",
+    "record",
+]
+
+
+class TracedProgram:
+    """A program that can be modelled as long as its graph is there.
+
+    Of an old-style graph, `ops` are the names of the program's operations and `results`
+    those of the tensors and operations it is run for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        graph: Any,
+        ops: Sequence[str] | None,
+        results: Sequence[str],
+        settings: ProgramSettings,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self._ops = ops
+        self._results = results
+        # Weakly: a report is no reason to keep a graph and its constants in memory.
+        self._graph = weakref.ref(graph)
+        self._modelled: Modelled | None = None
+        self._is_compiled = False
+        self._report: reports.ProgramReport | None = None
+
+    def modelled(self) -> Modelled:
+        """Graph, program and simulation of one run; made when first asked for."""
+        from . import model
+
+        if self._modelled is None:
+            self._modelled = model.model(self._request(), self.settings)
+        return self._modelled
+
+    def write_report(self, directory: Path, num_runs: int = 1) -> None:
+        """Write profile.pop and its companions, with so many runs."""
+        from . import model
+
+        model.write_report(self.modelled(), directory, num_runs)
+
+    def compile(self) -> None:
+        """Report and note that the program was compiled, if it is not yet."""
+        if self._is_compiled:
+            return
+        # The configuration may have changed since the program was modelled.
+        self._is_compiled, self._modelled = True, None
+        options = _device.get_options(self.settings.ordinal)
+        self._report = reports.report_for(self.name, options, self.write_report)
+        if self._report is not None:
+            self._report.begin()
+        if trace_events.is_wanted(self.settings.ordinal):
+            self._trace()
+
+    def _trace(self) -> None:
+        """Note the compilation; one that cannot be modelled says nothing more."""
+        from . import tensor_maps
+
+        texts: dict[str, str] = {}
+        with contextlib.suppress(PoppleError):
+            texts["tensor_map"] = tensor_maps.tensor_map(self.modelled())
+            texts["instruction_info"] = tensor_maps.instruction_info(self.modelled())
+        trace_events.record_compile(self.name, self.settings.ordinal, **texts)
+
+    def add_run(self) -> None:
+        """The program is about to run."""
+        self.compile()
+        if self._report is not None:
+            self._report.add_run()
+
+    def forget(self) -> None:
+        """Let the program be compiled again, for a configuration yet unknown."""
+        self._is_compiled, self._report = False, None
+
+    def arguments(self) -> program_arguments.Arguments:
+        """What travels between host and device."""
+        num_outputs = sum(":" in name for name in self._results)
+        return program_arguments.arguments_of(
+            self._live_graph(), self._find_ops(), num_outputs
+        )
+
+    def _live_graph(self) -> Any:
+        graph = self._graph()
+        if graph is None:
+            raise UsageError(
+                f"the program {self.name} is gone: nothing refers to its graph.",
+                remedy="Ask while the function or session it belongs to is in use.",
+            )
+        return graph
+
+    def _find_ops(self) -> list[Any] | None:
+        find = self._live_graph().as_graph_element
+        return None if self._ops is None else [find(name) for name in self._ops]
+
+    def _request(self) -> LowerRequest:
+        from popple.capture.tensorflow import LowerRequest
+
+        graph = self._live_graph()
+        return LowerRequest(
+            name=self.name,
+            graph=graph,
+            ops=self._find_ops(),
+            results=[graph.as_graph_element(name) for name in self._results],
+            device_mapping=self.settings.device_mapping,
+            accumulation=self.settings.accumulation,
+            replicas=self.settings.num_replicas,
+        )
+
+
+class _Programs:
+    """The programs of this process, by their graphs and by whom they were made for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_graph = weakref.WeakKeyDictionary[Any, dict[str, TracedProgram]]()
+        self._by_owner = weakref.WeakKeyDictionary[Any, dict[str, TracedProgram]]()
+
+    def find(self, name: str, graph: Any) -> TracedProgram | None:
+        """A program that is known already."""
+        with self._lock:
+            return self._by_graph.get(graph, {}).get(name)
+
+    def add(self, program: TracedProgram, graph: Any) -> None:
+        """Remember a program."""
+        with self._lock:
+            self._by_graph.setdefault(graph, {})[program.name] = program
+
+    def give(self, program: TracedProgram, owner: object) -> None:
+        """The program is the owner's newest."""
+        with self._lock:
+            programs = self._by_owner.setdefault(owner, {})
+            programs.pop(program.name, None)
+            programs[program.name] = program
+
+    def forget(self) -> None:
+        """Let all be compiled again."""
+        with self._lock:
+            known = [*self._by_graph.values()]
+        for program in (program for programs in known for program in programs.values()):
+            program.forget()
+
+    def of(self, owner: object) -> list[TracedProgram]:
+        """The programs made for an object, the newest last."""
+        with self._lock:
+            return list(self._by_owner.get(owner, {}).values())
+
+
+_PROGRAMS = _Programs()
+_device.on_reset(_PROGRAMS.forget)
+_owners: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar(
+    "owners", default=()
+)
+
+
+@contextlib.contextmanager
+def owned_by(owner: object) -> Iterator[None]:
+    """Programs recorded inside are those of this object, a strategy or a model."""
+    token = _owners.set((*_owners.get(), owner))
+    try:
+        yield
+    finally:
+        _owners.reset(token)
+
+
+def record(
+    name: str,
+    graph: Any,
+    *,
+    ops: Sequence[Any] | None = None,
+    results: Sequence[Any] = (),
+    **settings: Any,
+) -> TracedProgram:
+    """Hand over a traced program, which is compiled: a report is written if wanted.
+
+    `graph` is the body of a traced function. Of an old-style graph, `ops` are the
+    program's operations and `results` what it is run for. A second call for the same
+    name and graph finds the program that is there. `settings` are fields of
+    `ProgramSettings`.
+    """
+    program = _PROGRAMS.find(name, graph)
+    if program is None:
+        program = _record_new(name, graph, ops, results, ProgramSettings(**settings))
+    for owner in _owners.get():
+        _PROGRAMS.give(program, owner)
+    return program
+
+
+def _record_new(
+    name: str,
+    graph: Any,
+    ops: Sequence[Any] | None,
+    results: Sequence[Any],
+    settings: ProgramSettings,
+) -> TracedProgram:
+    # By name, as operations refer to their graph.
+    op_names = None if ops is None else [op.name for op in ops]
+    result_names = [result.name for result in results]
+    program = TracedProgram(name, graph, op_names, result_names, settings)
+    _PROGRAMS.add(program, graph)
+    program.compile()
+    return program
+
+
+def programs_of(owner: object) -> list[TracedProgram]:
+    """The programs that were recorded for an object, the newest last."""
+    return _PROGRAMS.of(owner)
+
+
+def modelled(owner: object) -> Modelled:
+    """The model of the newest program that was recorded for an object."""
+    if programs := programs_of(owner):
+        return programs[-1].modelled()
+    raise UsageError(
+        f"nothing of this {type(owner).__name__} has run on an IPU yet.",
+        remedy="Ask after the first fit, evaluate, predict or run.",
+    )

@@ -1,0 +1,1 @@
+"""Parts of `pipelining_ops`: settings, schedules, the traced step, accumulation."""

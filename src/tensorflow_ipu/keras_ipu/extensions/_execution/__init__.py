@@ -1,0 +1,1 @@
+"""How extended Keras models run: programs, weight updates, epochs, host loops."""

@@ -1,0 +1,1 @@
+"""Pipeline stages of Keras models: assignments, the plan made of them, its table."""

@@ -1,0 +1,172 @@
+"""Half precision in programs: what is too large is the largest number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from tensorflow.python import ipu  # noqa: E402
+
+from popple.pipeline import modelled  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("own_pod")
+
+LARGEST = 65504.0
+
+
+def half(*values: float) -> Any:
+    return tf.constant(values, tf.float16)
+
+
+def on_device(function: Any, nanoo: bool = False) -> Any:
+    """What a function without arguments gives as a program for the device."""
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = 1
+    config.floating_point_behaviour.nanoo = nanoo
+    config.configure_ipu_system()
+    return ipu.ipu_strategy.IPUStrategy().run(tf.function(function))
+
+
+def test_results_too_large_are_the_largest_number() -> None:
+    result = on_device(lambda: half(300, -300, 2) * half(300, 300, 2))
+    np.testing.assert_array_equal(result, [LARGEST, -LARGEST, 4])
+    # Outside a program, the arithmetic is TensorFlow's.
+    assert np.isinf(half(300) * half(300))
+
+
+def test_a_device_may_give_no_number_for_results_too_large() -> None:
+    result = on_device(lambda: half(300, 2) * half(300, 2), nanoo=True)
+    np.testing.assert_array_equal(result, [np.nan, 4])
+    converted = on_device(lambda: tf.cast([1e9, -np.inf, 1], tf.float16), nanoo=True)
+    np.testing.assert_array_equal(converted, [np.nan, -np.inf, 1])
+
+
+def test_quotients_too_large_are_the_largest_number() -> None:
+    # 1 / 0 is an infinity on purpose.
+    result = on_device(lambda: half(300, -300, 1, 8) / half(0.001, 0.001, 0, 4))
+    np.testing.assert_array_equal(result, [LARGEST, -LARGEST, np.inf, 2])
+
+
+def test_sums_have_room_for_what_they_add_up() -> None:
+    means = on_device(lambda: tf.reduce_mean(tf.fill([2, 500], half(300)[0]), 1))
+    np.testing.assert_array_equal(means, [300, 300])
+    # 2048 + 1 is 2048 in half precision, if it is added one by one.
+    total = on_device(lambda: tf.reduce_sum(tf.ones([4000], tf.float16)))
+    assert float(total) == 4000
+
+
+@pytest.mark.parametrize("tape", [True, False])
+def test_gradients_pass_what_was_cut_off(tape: bool) -> None:
+    def gradient() -> Any:
+        x = half(300)
+        if not tape:
+            return tf.gradients(x * x, x)[0]
+        with tf.GradientTape() as recorded:
+            recorded.watch(x)
+            y = x * x
+        return recorded.gradient(y, x)
+
+    assert float(on_device(gradient)[0]) == 600
+
+
+@pytest.mark.parametrize("nanoo", [False, True])
+@pytest.mark.parametrize("tape", [True, False])
+def test_gradients_pass_conversions_and_quotients(tape: bool, nanoo: bool) -> None:
+    def gradient() -> Any:
+        x = tf.constant([8.0])
+        with tf.GradientTape() as recorded:
+            recorded.watch(x)
+            y = half(3) * (tf.cast(x, tf.float16) / half(2))
+        return recorded.gradient(y, x) if tape else tf.gradients(y, x)[0]
+
+    assert float(on_device(gradient, nanoo)[0]) == 1.5
+
+
+def test_numbers_too_large_to_convert_are_infinite() -> None:
+    result = on_device(lambda: tf.cast([1e9, -np.inf, 2], tf.float16))
+    np.testing.assert_array_equal(result, [np.inf, -np.inf, 2])
+
+
+def test_a_list_of_results_is_a_list() -> None:
+    kinds: list[type] = []
+
+    def net() -> Any:
+        parts = tf.split(half(1, 2), 2)
+        kinds.append(type(parts))
+        return parts[0]
+
+    on_device(net)
+    assert set(kinds) == {list}
+
+
+def updated(optimizer: Any, value: float, gradient: float) -> Any:
+    """What a step on the device makes of a value."""
+    variable = tf.Variable(half(value))
+    optimizer._create_all_weights([variable])
+
+    def step() -> None:
+        optimizer.apply_gradients([(half(gradient), variable)])
+
+    on_device(step)
+    states = [state.numpy() for state in optimizer.variables()]
+    assert np.isfinite(np.concatenate([np.ravel(state) for state in states])).all()
+    return variable.numpy()
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"momentum": 0.5}, {"momentum": 0.5, "nesterov": True}]
+)
+def test_updates_are_cut_off(settings: dict[str, Any]) -> None:
+    optimizer = tf.keras.optimizers.legacy.SGD(1.0, **settings)
+    assert updated(optimizer, 65000, -600) == LARGEST
+
+
+def test_moments_are_cut_off() -> None:
+    # 300 times 300 is the largest number, of which 0.001 is the second moment, 65.5;
+    # the first one is 0.1 * 300. The rate is 0.01 * sqrt(0.001) / 0.1.
+    found = updated(tf.keras.optimizers.legacy.Adam(0.01), 1, 300)
+    np.testing.assert_allclose(found, 1 - 0.00316 * 30 / 8.09, rtol=1e-3)
+
+
+def test_updates_of_old_optimisers_are_cut_off_and_come_back() -> None:
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        variable = tf.compat.v1.get_variable(
+            "v", initializer=half(65000, 1), use_resource=True
+        )
+        gradients = [(half(-600, 2), variable)]
+        optimizer = tf.compat.v1.train.MomentumOptimizer(1.0, 0.5)
+
+        def program() -> Any:
+            return optimizer.apply_gradients(gradients)
+
+        with tf.device("/device:IPU:0"):
+            train = ipu.ipu_compiler.compile(program)
+        session.run(tf.compat.v1.global_variables_initializer())
+        session.run(train)
+        np.testing.assert_array_equal(session.run(variable), [LARGEST, -1])
+
+
+def test_updates_step_by_step_cost_what_one_costs() -> None:
+    variable = tf.Variable(half(1, 2))
+    optimizer = tf.keras.optimizers.legacy.Adam(0.01)
+    optimizer._create_all_weights([variable])
+    strategy = ipu.ipu_strategy.IPUStrategy()
+
+    @tf.function
+    def step(x: Any) -> None:
+        optimizer.apply_gradients([(tf.sin(x), variable)])
+
+    strategy.run(step, [half(1, 2)])
+    kinds = [op.kind for op in modelled(strategy).graph.ops if "Assign" not in op.name]
+    assert kinds == ["sin", "adam_update"]
+
+
+def test_what_a_session_runs_on_the_device_is_cut_off_too() -> None:
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            result = half(300) * half(300)
+        assert session.run(result).tolist() == [LARGEST]

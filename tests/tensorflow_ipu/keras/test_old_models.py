@@ -1,0 +1,127 @@
+"""Models of older releases, `ipu.keras.Model` and the like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from keras.ipu import PipelineStage  # noqa: E402
+from tensorflow.python import ipu  # noqa: E402
+
+from tests.tensorflow_ipu.keras.keras_models import (  # noqa: E402
+    RATE,
+    X,
+    Y,
+    assert_weights,
+    batches_of,
+    dense,
+    strategy,
+    weights_after,
+)
+
+pytestmark = [
+    pytest.mark.usefixtures("own_pod"),
+    pytest.mark.filterwarnings("ignore:ipu.keras:DeprecationWarning"),
+]
+
+
+def fitted(model: Any) -> Any:
+    model.compile(tf.keras.optimizers.SGD(RATE), "mse")
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(4, drop_remainder=True)
+    model.fit(data, verbose=0)
+    return model
+
+
+def layers_in_scopes(inputs: Any) -> Any:
+    with PipelineStage(0):
+        hidden = dense(2)(inputs)
+    with PipelineStage(1):
+        return dense(1)(hidden)
+
+
+def test_a_sequence_accumulates_over_all_steps_of_the_data() -> None:
+    with strategy().scope():
+        layers = [dense(2), dense(1)]
+        model = fitted(ipu.keras.Sequential(layers, gradient_accumulation_count=4))
+    assert int(model._steps_per_execution) == 8
+    assert_weights(model, weights_after(batches_of(4), 4))
+
+
+def test_a_model_of_inputs_and_outputs_accumulates() -> None:
+    with strategy().scope():
+        inputs = tf.keras.Input(3)
+        outputs = dense(1)(dense(2)(inputs))
+        model = ipu.keras.Model(inputs, outputs, accumulation_count=2)
+        fitted(model)
+    assert_weights(model, weights_after(batches_of(4), 2))
+
+
+def test_a_pipeline_of_scopes_or_of_lists() -> None:
+    with strategy(2).scope():
+        inputs = tf.keras.Input(3)
+        outputs = layers_in_scopes(inputs)
+        scoped = ipu.keras.PipelineModel(inputs, outputs, pipeline_depth=4)
+        stages = [[dense(2)], [dense(1)]]
+        listed = ipu.keras.SequentialPipelineModel(stages, 4)
+        for model in (scoped, listed):
+            assert_weights(fitted(model), weights_after(batches_of(4), 4))
+
+
+def test_serialised_batches_accumulate_too() -> None:
+    with strategy().scope():
+        stages = [[dense(2)], [dense(1)]]
+        model = ipu.keras.PipelineSequential(
+            stages, 2, device_mapping=[0, 0], batch_serialization_iterations=2
+        )
+        assert_weights(fitted(model), weights_after(batches_of(4), 4))
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "wrong"),
+    [
+        (ValueError, "`repeat_count`", {"repeat_count": 2}),
+        (NotImplementedError, "single IPU", {"batch_serialization_iterations": 2}),
+        (
+            NotImplementedError,
+            "`Sequential` schedule",
+            {
+                "batch_serialization_iterations": 2,
+                "pipeline_schedule": ipu.pipelining_ops.PipelineSchedule.Grouped,
+            },
+        ),
+    ],
+)
+def test_pipelines_say_what_they_cannot(
+    error: type[Exception], words: str, wrong: dict[str, Any]
+) -> None:
+    with strategy(2).scope(), pytest.raises(error, match=words):
+        ipu.keras.PipelineSequential([[dense(2)], [dense(1)]], 4, **wrong)
+
+
+def test_steps_and_depth_may_be_said_in_fit() -> None:
+    with strategy().scope():
+        model = ipu.keras.Sequential([dense(1)])
+        model.compile("sgd", "mse")
+        model.fit(X, Y, batch_size=4, steps_per_run=2, prefetch_depth=1, verbose=0)
+    assert int(model._steps_per_execution) == 2
+    assert model._infeed_kwargs == {"prefetch_depth": 1}
+
+
+def test_old_models_need_a_strategy_and_warn() -> None:
+    with pytest.raises(ValueError, match="scope of an `IPUStrategy`"):
+        ipu.keras.Sequential([dense(1)])
+    with strategy().scope(), pytest.warns(DeprecationWarning, match="older releases"):
+        ipu.keras.Sequential([dense(1)])
+    with pytest.raises(AttributeError, match="Modle"):
+        _ = ipu.keras.Modle
+
+
+def test_layers_that_moved_are_found() -> None:
+    from ipu_tensorflow_addons.keras import layers
+
+    assert ipu.keras.layers.LSTM is layers.LSTM
+    with pytest.raises(AttributeError):
+        _ = ipu.keras.layers.Lstm

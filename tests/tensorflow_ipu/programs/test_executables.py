@@ -1,0 +1,191 @@
+"""Models exported for serving, and executables that run without their Python code."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from tensorflow.compiler.plugin.poplar.ops import (  # noqa: E402
+    gen_application_runtime as raw,
+)
+from tensorflow.python import ipu  # noqa: E402
+from tensorflow.python.ipu import embedded_runtime, serving  # noqa: E402
+from tensorflow.python.ipu._executables.engine import ENGINES  # noqa: E402
+
+from popple.errors import UsageError  # noqa: E402
+
+compile_op = ipu.application_compile_op.experimental_application_compile_op
+VECTOR = tf.TensorSpec([2], tf.float32)
+
+
+@pytest.fixture(autouse=True)
+def device(own_pod: None) -> None:
+    """A device for every test."""
+
+
+def served(folder: Path) -> Any:
+    loaded = tf.saved_model.load(str(folder))
+    return lambda **inputs: loaded.signatures["serving_default"](**inputs)
+
+
+def test_a_function_is_served_with_the_values_of_its_variables(tmp_path: Path) -> None:
+    weight = tf.Variable(3.0)
+    local = serving.export_single_step(
+        lambda x: x * weight, str(tmp_path / "m"), 4, [VECTOR], output_names="y"
+    )
+    weight.assign(0.0)
+    outputs = served(tmp_path / "m")(x=tf.constant([1.0, 2.0]))
+    np.testing.assert_array_equal(outputs["y"], [3.0, 6.0])
+    np.testing.assert_array_equal(local(tf.constant([1.0, 2.0]))["y"], [3.0, 6.0])
+
+
+def test_steps_around_the_model_run_in_order(tmp_path: Path) -> None:
+    serving.export_single_step(
+        lambda x: 2.0 * x,
+        str(tmp_path / "m"),
+        1,
+        [VECTOR],
+        preprocessing_step=lambda text: tf.strings.to_number(text),
+        preprocessing_step_signature=[tf.TensorSpec([2], tf.string)],
+        postprocessing_step=lambda y: y + 1.0,
+        postprocessing_step_signature=[VECTOR],
+    )
+    outputs = served(tmp_path / "m")(text=tf.constant(["1", "2"]))
+    np.testing.assert_array_equal(outputs["output_0"], [3.0, 5.0])
+
+
+def test_a_pipeline_has_fixed_inputs_and_served_ones(tmp_path: Path) -> None:
+    serving.export_pipeline(
+        [lambda factor, x: factor * x, lambda y: (y, -y)],
+        str(tmp_path / "m"),
+        2,
+        inputs=[10.0],
+        device_mapping=[0, 0],
+        input_dataset=tf.data.Dataset.from_tensors(tf.zeros([2])),
+        output_names=["up", "down"],
+    )
+    outputs = served(tmp_path / "m")(x=tf.constant([1.0, 2.0]))
+    np.testing.assert_array_equal(outputs["down"], [-10.0, -20.0])
+
+
+def test_results_that_do_not_fit_the_next_step_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="does not match required `predict_step`"):
+        serving.export_single_step(
+            lambda x: x,
+            str(tmp_path / "m"),
+            1,
+            [VECTOR],
+            preprocessing_step=lambda x: x[:1],
+            preprocessing_step_signature=[VECTOR],
+        )
+    assert not (tmp_path / "m").exists()
+
+
+def test_signatures_and_folders_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(ValueError, match="is not empty"):
+        serving.export_single_step(abs, str(tmp_path / "full"), 1, [VECTOR])
+    with pytest.raises(ValueError, match="does not tell its input_signature"):
+        serving.export_single_step(lambda x: x, str(tmp_path / "m"), 1)
+    with pytest.raises(TypeError, match="not an instance of TensorSpec"):
+        serving.export_single_step(lambda x: x, str(tmp_path / "m"), 1, [3])
+
+
+def written(tmp_path: Path, weight: Any, freeze: bool) -> str:
+    """A program that answers x with weight * x, three at a time."""
+    data = tf.data.Dataset.from_tensors(tf.zeros([2])).repeat()
+    infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(data)
+    outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+    def loop() -> Any:
+        return ipu.loops.repeat(3, lambda x: outfeed.enqueue(weight * x), [], infeed)
+
+    path = str(tmp_path / "program.poplar_exec")
+    assert compile_op(loop, output_path=path, freeze_variables=freeze).numpy()
+    return path
+
+
+def test_an_executable_answers_call_by_call(tmp_path: Path) -> None:
+    path = written(tmp_path, tf.Variable(2.0), freeze=True)
+    context = embedded_runtime.embedded_runtime_start(path, [], "calls")
+    answers = [
+        embedded_runtime.embedded_runtime_call([tf.constant([n, 1.0])], context)[0]
+        for n in range(5)
+    ]
+    embedded_runtime.embedded_runtime_stop(context)
+    np.testing.assert_array_equal(answers, [[2.0 * n, 2.0] for n in range(5)])
+    with pytest.raises(RuntimeError, match="never started"):
+        embedded_runtime.embedded_runtime_call([tf.zeros([2])], context)
+
+
+def test_raw_operators_start_and_call_when_they_run(tmp_path: Path) -> None:
+    path = written(tmp_path, tf.Variable(2.0, name="w"), freeze=False)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        start = raw.application_runtime([tf.constant(7.0)], path, engine_name="raw")
+        batch = tf.compat.v1.placeholder(tf.float32, [2])
+        answer = raw.application_call([batch], start, [tf.float32], engine_name="raw")
+        assert session.run(answer, {batch: [1.0, 3.0]})[0].tolist() == [7.0, 21.0]
+    ENGINES.forget("raw")
+
+
+def test_compiling_has_no_raw_operator() -> None:
+    with pytest.raises(AttributeError, match=r"Use .*application_compile_op"):
+        _ = raw.ipu_application_compile
+
+
+def test_variables_are_inputs_unless_they_are_frozen(tmp_path: Path) -> None:
+    path = written(tmp_path, tf.Variable(2.0, name="w"), freeze=False)
+    with pytest.raises(Exception, match="expects 1 inputs, but 0"):
+        embedded_runtime.embedded_runtime_start(path, [], "missing")
+    with pytest.raises(Exception, match="name 'XLA_Args/w'"):
+        embedded_runtime.embedded_runtime_start(path, {"v": 1}, "misnamed")
+    (answer,), context = embedded_runtime.embedded_runtime_start_and_call(
+        path, {"XLA_Args/w": tf.constant(5.0)}, [tf.ones([2])], "given"
+    )
+    embedded_runtime.embedded_runtime_stop(context)
+    np.testing.assert_array_equal(answer, [5.0, 5.0])
+
+
+def test_shapes_and_types_of_a_call_are_checked(tmp_path: Path) -> None:
+    path = written(tmp_path, tf.Variable(2.0), freeze=True)
+    context = embedded_runtime.embedded_runtime_start(path, [], "checks")
+    with pytest.raises(Exception, match="Mismatched input shape at position 0"):
+        embedded_runtime.embedded_runtime_call([tf.zeros([3])], context)
+    with pytest.raises(TypeError, match="Mismatched input dtype at position 0"):
+        embedded_runtime.embedded_runtime_call([tf.zeros([2], tf.int32)], context)
+    embedded_runtime.embedded_runtime_stop(context)
+
+
+def test_an_engine_survives_an_error(tmp_path: Path) -> None:
+    data = tf.data.Dataset.from_tensors(1.0).repeat()
+    infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(data)
+    outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+    def answer() -> Any:
+        x = infeed._dequeue()
+        return outfeed.enqueue(tf.debugging.check_numerics(x, "no number"))
+
+    path = compile_op(answer, output_path=str(tmp_path / "program"))
+    context = embedded_runtime.embedded_runtime_start(path, [], "errors")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no number"):
+        embedded_runtime.embedded_runtime_call([tf.constant(np.nan)], context)
+    (found,) = embedded_runtime.embedded_runtime_call([tf.constant(4.0)], context)
+    embedded_runtime.embedded_runtime_stop(context)
+    assert found == 4.0
+
+
+def test_a_file_that_is_no_executable_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("nothing of the kind")
+    with pytest.raises(UsageError, match="no executable"):
+        embedded_runtime.embedded_runtime_start(str(tmp_path / "text"), [], "text")
+    with zipfile.ZipFile(tmp_path / "newer", "w") as archive:
+        archive.writestr("header.json", '{"format": "popple executable", "version": 9}')
+    with pytest.raises(UsageError, match="version 9"):
+        embedded_runtime.embedded_runtime_start(str(tmp_path / "newer"), [], "newer")
