@@ -2,10 +2,12 @@
 
 settings   what the environment asks for: target, backend, reports
 batches    how the data of one call are cut and its outputs chosen
-cost       the modelled cost of a program, made when someone asks
+cost       the modelled cost of a program, made when someone asks, and its report
 cache      what is known of programs that were compiled before
-reports    where the report of a program goes, and which runs it shows
-torch/     the step of a PyTorch program: traced, held in memory, run
+times      how long the parts of a call take
+
+The step of a PyTorch program, its device memory and its random state are in
+`popple.engine.torch.session`.
 """
 
 from popple.session.batches import (
