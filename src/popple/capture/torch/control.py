@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 from torch.fx.node import has_side_effect
 
-from popple.capture.torch.overwrites import written_arguments
+from popple.capture.torch.effects import written_arguments
 from popple.capture.torch.tags import newest_node, nodes_after
 from popple.errors import CaptureError
 

@@ -15,8 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from popple.capture.torch.ctc import ctc_loss
-from popple.capture.torch.recurrent import FORMS
 from popple.errors import CaptureError
 
 LOSS_FUNCTIONS = frozenset(
@@ -44,8 +42,6 @@ LOSS_FUNCTIONS = frozenset(
         F.triplet_margin_with_distance_loss,
     }
 )
-# Functions that are traced in another form than torch's.
-_FORMS: dict[Any, Callable[..., Any]] = {F.ctc_loss: ctc_loss, **FORMS}
 
 
 class LossMarks(TorchFunctionMode):
@@ -67,7 +63,7 @@ class LossMarks(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one function of torch and mark its result if it is a loss."""
-        result = _FORMS.get(func, func)(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         if func in LOSS_FUNCTIONS and isinstance(result, Tensor):
             self.mark(result)
         return result

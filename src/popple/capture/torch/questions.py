@@ -1,12 +1,11 @@
-"""Questions about a traced step: its loss, gradients, chance and constants."""
+"""Questions about a traced step: its loss, gradients and constant outputs."""
 
 from __future__ import annotations
 
-import torch
 from torch.fx import GraphModule, Node
 
 from popple.capture.torch.control import TracedLoop, all_nodes
-from popple.capture.torch.overwrites import find_storages, written_storages
+from popple.capture.torch.effects import find_storages, is_random, written_storages
 from popple.capture.torch.tags import Tag
 from popple.capture.torch.trace import TracedStep
 from popple.graph import Phase
@@ -20,11 +19,6 @@ def constant_outputs(step: TracedStep) -> frozenset[int]:
     assert isinstance(results, (list, tuple))
     outputs = enumerate(results[: step.num_outputs])
     return frozenset(number for number, node in outputs if node not in variable)
-
-
-def draws_random_numbers(step: TracedStep) -> bool:
-    """Whether a run of the step draws random numbers."""
-    return any(map(is_random, all_nodes(step.graph_module.graph)))
 
 
 def find_loss(step: TracedStep) -> Node | None:
@@ -42,11 +36,6 @@ def gradient_nodes(step: TracedStep) -> dict[str, Node]:
     assert isinstance(results, (list, tuple))
     gradients = zip(step.trainable, results[step.num_outputs :], strict=True)
     return {name: node for name, node in gradients if isinstance(node, Node)}
-
-
-def is_random(node: Node) -> bool:
-    """Whether a node draws random numbers."""
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def _draws(node: Node) -> bool:

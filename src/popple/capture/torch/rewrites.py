@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from popple.capture.torch.overwrites import find_storages, written_arguments
+from popple.capture.torch.effects import find_storages, written_arguments
 
 _RANDOM = getattr(torch.ops.aten.random_, "from")
 

@@ -30,7 +30,6 @@ from popple.capture.torch.control import (
     TracedBranch,
     loops_in,
 )
-from popple.capture.torch.libraries import plain_operators
 from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.outside import call_outside
 from popple.capture.torch.rewrites import DECOMPOSITIONS, keep_statistics
@@ -103,7 +102,7 @@ class ActiveTrace:
     """A trace under way, as front ends see it: where to announce blocks and losses."""
 
     tagger: Tagger
-    losses: LossMarks
+    losses: LossMarks | None
     request: TraceRequest
     control: ControlFlow
 
@@ -112,8 +111,9 @@ class ActiveTrace:
         self.tagger.block = block
 
     def mark_loss(self, loss: Tensor) -> None:
-        """`loss` is what training minimises."""
-        self.losses.mark(loss)
+        """`loss` is what training minimises; inference has no use for it."""
+        if self.losses is not None:
+            self.losses.mark(loss)
 
     @property
     def is_training(self) -> bool:
@@ -220,13 +220,14 @@ def trace_step(request: TraceRequest) -> TracedStep:
     tracer = make_fx(step, DECOMPOSITIONS, "fake", record_module_stack=False)
     # Tensors that the program did not pass in (constants) are let through.
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with explained_errors(), _without_fake_tensor_log(), plain_operators():
+    with explained_errors(), _without_fake_tensor_log():
         fakes = _fakes(arguments, fake_mode)
         with nullcontext() if fakes else fake_mode:  # which the fakes carry along
             traced = tracer(*fakes)
-    keep_statistics(traced)
-    for loop in loops_in(traced.graph):
-        keep_statistics(loop.body)
+    if request.buffers:
+        keep_statistics(traced)
+        for loop in loops_in(traced.graph):
+            keep_statistics(loop.body)
     known = set(traced.graph.nodes)
     return TracedStep(
         graph_module=traced,
@@ -274,15 +275,15 @@ def _run_step(
     _tell_constants(state, request.constants)
     paths = {id(m): path for path, m in request.module.named_modules() if path}
     tagger = Tagger(paths)
-    losses = LossMarks()
+    losses = LossMarks() if is_training else None
     rules = device_rules(request.has_strided_groups)
     with tagger, tagger.watch_modules(), torch.set_grad_enabled(is_training):
-        with rules, losses:
+        with rules, losses or nullcontext():
             request.forward.begin(ActiveTrace(tagger, losses, request, seen.control))
             args, kwargs = request.forward.arguments(inputs[: len(request.inputs)])
             seen.example = _call(request.module, state, args, kwargs)
         gradients: list[Tensor | None] = []
-        if is_training:
+        if losses is not None:
             loss, scale = losses.final_loss(), inputs[len(request.inputs) :]
             gradients = _differentiate(loss, weights, tagger, *scale)
     tensors = request.forward.tensors_of(seen.example)

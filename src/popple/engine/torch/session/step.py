@@ -21,9 +21,10 @@ from popple.capture.torch import (
     LowerRequest,
     TracedStep,
     TraceRequest,
+    all_nodes,
     constant_outputs,
-    draws_random_numbers,
     find_overwritten,
+    is_random,
     lower_step,
     trace_step,
 )
@@ -129,7 +130,7 @@ class CompiledStep:
     @cached_property
     def draws_random_numbers(self) -> bool:
         """Whether a run draws from the device's random numbers."""
-        return draws_random_numbers(self.traced)
+        return any(map(is_random, all_nodes(self.traced.graph_module.graph)))
 
     @cached_property
     def constant_outputs(self) -> frozenset[int]:

@@ -19,6 +19,7 @@ from tensorflow.python.ipu.eager import backprop
 from tf_keras.src.engine import data_adapter
 
 from popple.engine.tensorflow import all_gather, weight_update
+from popple.marks import OFF_CHIP
 from tensorflow_ipu._translate import off_chip_words
 from tensorflow_ipu._types import Function, Tensors
 
@@ -125,7 +126,7 @@ def _accumulate_and_update(
         options.gradient_accumulation_optimizer_kwargs.get("dtype"),
     )
     off_chip = off_chip_words(options.gradient_accumulation_optimizer_kwargs)
-    with weight_update(run.accumulation_steps), marked(_ipu_off_chip=off_chip):
+    with weight_update(run.accumulation_steps), marked({OFF_CHIP: off_chip}):
         if scales:
             optimizer._apply_accumulated(totals)
         else:

@@ -1,4 +1,4 @@
-"""What running a traced graph overwrites: its arguments and constants.
+"""What running a traced graph does besides returning results: writes, random draws.
 
 Operators say in their schema which arguments they write to; what those share memory
 with is read from the storages of the fake tensors that tracing left behind.
@@ -83,3 +83,8 @@ def _undeclared(node: Node) -> object:
 def _nodes_in(argument: object) -> Iterator[Node]:
     leaves = pytree.tree_leaves(argument)
     return (leaf for leaf in leaves if isinstance(leaf, Node))
+
+
+def is_random(node: Node) -> bool:
+    """Whether a node draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
