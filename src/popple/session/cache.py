@@ -53,7 +53,7 @@ class ExecutableCache:
         self.path = directory / f"{digest}.json"
 
     def open(self) -> CacheEntry:
-        """The entry of this model, new if there was none; the file exists afterwards."""
+        """The entry of this model, written to its file if there was none."""
         found = self._read()
         if found is not None:
             _LOG.debug("Found the model in the executable cache: %s", self.path)
