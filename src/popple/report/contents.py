@@ -62,7 +62,7 @@ class ReportContents:
     `popple_version`, `modelled` (1 for a model, not a measurement),
     `samples_per_run`, `device_iterations`, `gradient_accumulation`, `replicas`,
     `execution_strategy`, `model_seconds`. `generic_ops` counts the framework ops
-    that were priced by the generic rule.
+    that were modelled by the generic rule.
     """
 
     target: TargetInfo

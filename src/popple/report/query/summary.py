@@ -105,7 +105,7 @@ def notes(report: Report) -> tuple[str, ...]:
     if report.generic_ops:
         counts = sorted(report.generic_ops.items(), key=lambda item: -item[1])
         listed = ", ".join(f"{name} ({count})" for name, count in counts)
-        found.append(f"Priced by the generic rule: {listed}.")
+        found.append(f"Modelled by the generic rule: {listed}.")
     return tuple(found)
 
 

@@ -37,10 +37,10 @@ def select_info(connection: sqlite3.Connection) -> dict[str, InfoValue]:
 def insert_generic_ops(
     connection: sqlite3.Connection, counts: Mapping[str, int]
 ) -> None:
-    """Write how often each framework op was priced by the generic rule."""
+    """Write how often each framework op was modelled by the generic rule."""
     insert_rows(connection, "popple_generic_ops", _GENERIC_COLUMNS, counts.items())
 
 
 def select_generic_ops(connection: sqlite3.Connection) -> dict[str, int]:
-    """Read how often each framework op was priced by the generic rule."""
+    """Read how often each framework op was modelled by the generic rule."""
     return dict(select_rows(connection, "popple_generic_ops", _GENERIC_COLUMNS))
