@@ -1,4 +1,4 @@
-"""The tree of programs the machine runs, with what each kind of program holds.
+"""Program tree of a report: nodes with a type name, children and a payload.
 
 A `ProgramNode` has a type name, children by id and, for some types, a payload:
 

@@ -1,4 +1,4 @@
-"""Transient memory over steps: how much on every chip, where it peaks, and why."""
+"""Liveness of a report: transient bytes by chip and step, peaks, live variables."""
 
 from __future__ import annotations
 
@@ -116,6 +116,7 @@ def _peak(report: Report, chip: ChipLiveness) -> LivenessPeak:
         for each in report.liveness_classes
         if not each.is_always_live and each.is_live_at(step_id)
     }
+    # Where the file does not tell the chip, a variable may be on any.
     on_chip = (each for each in report.variables if each.chip in (chip.chip, None))
     held = (each for each in on_chip if each.class_id in live)
     variables = _largest(held, _NUM_PEAK_VARIABLES)

@@ -1,4 +1,4 @@
-"""The tables Popple adds to the format."""
+"""Tables that Popple adds to the format: operations, timeline, info, generic ops."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import fields
 from popple.report.parts.extras import InfoValue, Operation, TimelineSlice
 from popple.report.tables.rows import RecordTable, columns, insert_rows, select_rows
 
+# Columns of our own tables are named as the fields of their records.
 OPERATIONS = RecordTable(
     "popple_operations",
     Operation,
