@@ -1,4 +1,4 @@
-"""GraphBuilder and NodeContext: what aten lowerings write with."""
+"""GraphBuilder and NodeContext: append ops and values to a Graph while lowering."""
 
 from __future__ import annotations
 
@@ -157,6 +157,7 @@ class GraphBuilder:
     def newest_of(self, name: str) -> str:
         """The value written last into the memory of a value."""
         for op in reversed(self.ops):
+            # Views write nothing, though they share the memory.
             if get_op(op.kind).is_view:
                 continue
             for output in reversed(op.outputs):
@@ -182,6 +183,8 @@ class GraphBuilder:
         of its tag: what is noted about it, gradients inherit.
         """
         storages = [storage] * len(types) if isinstance(storage, str) else storage
+        # The forward op was changed where it stands when the note was met; ops of the
+        # backward pass come later and share its number.
         if op.phase is not Phase.FORWARD and number in self._notes:
             op = replace(op, notes=op.notes.updated(self._notes[number]))
         names: list[str] = []
@@ -249,6 +252,7 @@ class NodeContext:
 
     def inputs(self) -> list[Node]:
         """Nodes of the tensors read, in order; one given twice is there twice."""
+        # An operator in place reads its first argument; an `out` is only written.
         unread = [] if self.is_in_place else self.overwritten
         named = [value for value in self.node.kwargs.values() if value not in unread]
         leaves = pytree.tree_leaves((self.node.args, named))

@@ -1,4 +1,4 @@
-"""Which tensor of a forward pass is the loss.
+"""Find the loss of a forward pass: marked by loss functions or by the front end.
 
 Losses are marked while the forward pass runs: by the loss functions of
 `torch.nn.functional`, or by the front end. A marked loss that another marked one is

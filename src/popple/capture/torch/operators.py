@@ -1,4 +1,4 @@
-"""Operators that traced programs need and aten lacks.
+"""Custom operators of traced steps: marks, printed tensors, calls of host functions.
 
     mark           the same tensor, with a note for the model of costs
     print_tensor   the same tensor, printed whenever the step runs

@@ -1,4 +1,4 @@
-"""Calls of the user's code off the record, while a step is being traced."""
+"""Call a function on real zeros in the middle of a trace, without tracing it."""
 
 from __future__ import annotations
 

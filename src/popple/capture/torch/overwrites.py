@@ -1,4 +1,4 @@
-"""What running a traced graph overwrites: its arguments and constants.
+"""Find arguments and constants that a traced graph overwrites.
 
 Operators say in their schema which arguments they write to; what those share memory
 with is read from the storages of the fake tensors that tracing left behind.

@@ -1,4 +1,4 @@
-"""Questions about a traced step: its loss, gradients, chance and constants."""
+"""Queries of a traced step: its loss, gradients, random operators, constant outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of a recurrent layer, and what is recorded on the way for its gradient.
+"""Values and gradients of a recurrent layer, by torch's kernels; the tape between them.
 
 Input, states and weights come in, as `popple.capture.torch.recurrent` says; results and
 a `Tape` go out, and from that the gradients. All kernels are torch's.

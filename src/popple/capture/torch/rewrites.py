@@ -1,4 +1,4 @@
-"""Operators that a traced step has in another form.
+"""Rewrites of traced operators: decompositions, and batch norm's running statistics.
 
 `DECOMPOSITIONS` goes to the tracer. `keep_statistics` is for afterwards: the machine
 updates running statistics when a step is over, so whoever else reads them in the step

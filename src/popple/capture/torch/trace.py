@@ -1,4 +1,4 @@
-"""One micro-batch of a module, traced into a graph of aten operators.
+"""Trace one micro-batch of a module into a graph of aten operators.
 
 In: a module, how to bind its arguments, the tensors it reads. Out: a TracedStep, an
 `fx.GraphModule` over flat lists of tensors whose nodes carry Tags. Tracing runs the
@@ -236,6 +236,7 @@ def trace_step(request: TraceRequest) -> TracedStep:
         trainable=request.trainable or (),
         num_outputs=seen.num_outputs,
         example=seen.example,
+        # Branches whose results were dead have left the graph.
         branches=tuple(b for b in seen.control.branches if known.issuperset(b.results)),
     )
 
@@ -244,6 +245,7 @@ def _fakes(tensors: Sequence[Tensor], mode: FakeTensorMode) -> list[Tensor]:
     """Fake tensors of the same types, each with memory of its own."""
     with mode:
         return [
+            # Strides are kept, since kernels and views depend on them.
             torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
             for t in tensors
         ]
@@ -340,6 +342,7 @@ def _differentiate(
     tagger.start_backward()
     if not weights or not loss.requires_grad:
         return [None for _ in weights]
+    # The seed is scaled, not the loss, which the program may return.
     seed = torch.ones_like(loss)
     if scale is not None:
         seed = seed * scale.to(loss.dtype)
