@@ -70,6 +70,7 @@ class _Verifier:
             self._verify_vectors(f"variable {name!r}", [variable.bytes_by_tile])
 
     def _verify_calls(self) -> None:
+        # Numbering files both under their names.
         if MAIN in self._program.functions:
             what = f"has a function called {MAIN!r}, the name of its own steps"
             raise self._error(what)

@@ -71,6 +71,7 @@ def _operation_lines(report: Report, costliest: Sequence[Operation]) -> list[str
         )
         for each in costliest
     )
+    # Fixed widths: pages of two reports can be compared line by line.
     columns = (_NAME, _KIND, _CYCLES, _PERCENT, LEFT)
     lines = align_rows([heading, *rows], columns, _INDENT)
     return ["Costliest operations", *map(_cut, lines)]

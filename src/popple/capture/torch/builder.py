@@ -136,6 +136,8 @@ class GraphBuilder:
             definition = get_op(self.ops[index].kind)
             if families is None or definition.family in families:
                 return index
+            # Lowering adds a bias as an op of its own, behind the product that the note
+            # is meant for.
             if not (definition.is_view or definition.name == "add"):
                 return None
             index = self._positions.get(self.ops[index].inputs[0])
@@ -199,6 +201,7 @@ class GraphBuilder:
         return names
 
     def _add(self, name: str, kind: TensorType, role: Role, storage: str = "") -> Value:
+        # A module that is called twice makes nodes of one name in two places.
         unique, number = name, 1
         while unique in self.values:
             unique, number = f"{name}.{number}", number + 1

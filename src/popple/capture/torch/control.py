@@ -185,6 +185,8 @@ class ControlFlow:
         if written or any(map(_has_effect, inside)):
             has_side_effect(loop)  # no pass of FX may take it for unused
         items = _append(graph, loop, [*carried, *fixed], made)
+        # A tensor that the body overwrote is read from the outer one whose memory it
+        # is.
         owners = {_storage(node): node for node in fixed}
         _redirect(inside, dict(zip(made, items, strict=True)), owners)
         for node in reversed(inside):

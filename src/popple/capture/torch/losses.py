@@ -77,6 +77,7 @@ class LossMarks(TorchFunctionMode):
         # Losses that depend on no trained weight only count if there are no others.
         losses = [loss for loss in self._marked if loss.requires_grad]
         losses = losses or self._marked[-1:]
+        # A loss that another is computed from is a term of it, not a loss of its own.
         inner = {node for loss in losses for node in _ancestors(loss.grad_fn)}
         final = {loss.grad_fn: loss for loss in losses if loss.grad_fn not in inner}
         if not final:

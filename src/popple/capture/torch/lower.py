@@ -112,6 +112,8 @@ def _lower_nodes(
     of_branch = {
         node: branch
         for branch in branches
+        # A side whose values are read elsewhere has to be computed in any case: then
+        # both sides stay ordinary ops with a select, as they are computed natively.
         if _is_closed(branch)
         for node in branch.nodes()
     }
@@ -157,6 +159,7 @@ def _lower_loop(builder: GraphBuilder, node: Node, loop: TracedLoop) -> None:
     """A loop over a function; memory that its body overwrites is carried, too."""
     inputs = [n for n in node.args if isinstance(n, Node)]
     carried = [*range(loop.num_carried), *loop.written]
+    # The Graph wants what a loop carries before what stays the same.
     order = [*carried, *(p for p in range(len(inputs)) if p not in carried)]
     body = loop.body.graph
     placeholders = body.find_nodes(op="placeholder")

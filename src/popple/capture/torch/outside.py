@@ -24,6 +24,7 @@ def call_outside(
     """
     given = [(tuple(tensor.shape), tensor.dtype) for tensor in shapes]
     named = {f"module.{name}": tensor for name, tensor in state.items()}
+    # Modes of the trace would record the call, or refuse what forward may not do.
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         zeros = [torch.zeros(shape, dtype=dtype) for shape, dtype in given]
         return functional_call(_Caller(module, function), named, tuple(zeros))

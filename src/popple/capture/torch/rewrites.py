@@ -36,6 +36,7 @@ def _largest(dtype: torch.dtype) -> int:
 
 def _bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Counts of the numbers below `minlength`, which must be all there are."""
+    # Without a size only values tell how long the result is: torch's own error says so.
     if not minlength:
         return NotImplemented
     if weights is None:

@@ -133,6 +133,8 @@ class Tagger(TorchDispatchMode):
         if proxy_mode is None:
             return func(*args, **(kwargs or {}))
         nodes = proxy_mode.tracer.graph.nodes
+        # One operator may add several nodes, decomposed ones for example; all get its
+        # tag.
         newest = newest_node(nodes)
         result = func(*args, **(kwargs or {}))
         added = nodes_after(nodes, newest)
@@ -166,6 +168,7 @@ class Tagger(TorchDispatchMode):
             partner = self._forward_tags.get(node._sequence_nr())
         if partner is None:
             return Tag(Phase.BACKWARD, None)
+        # Chip, stage, module and line of the forward op: its gradient runs there too.
         return dataclasses.replace(partner, phase=Phase.BACKWARD)
 
 

@@ -224,6 +224,7 @@ def trace_step(request: TraceRequest) -> TracedStep:
         fakes = _fakes(arguments, fake_mode)
         with nullcontext() if fakes else fake_mode:  # which the fakes carry along
             traced = tracer(*fakes)
+    # After tracing: only the whole graph tells who writes to a buffer.
     keep_statistics(traced)
     for loop in loops_in(traced.graph):
         keep_statistics(loop.body)
@@ -270,10 +271,12 @@ def _run_step(
     inputs: Sequence[Tensor],
 ) -> list[Tensor | None]:
     is_training = request.trainable is not None
+    # Only trained weights: autograd then records nothing for the rest of the model.
     weights = [state[name].requires_grad_() for name in request.trainable or ()]
     for name in request.parameters:
         state[name]._is_param = True  # an nn.Parameter, for whoever asks
     _tell_constants(state, request.constants)
+    # The root module has no path of its own.
     paths = {id(m): path for path, m in request.module.named_modules() if path}
     tagger = Tagger(paths)
     losses = LossMarks()

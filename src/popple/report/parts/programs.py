@@ -30,6 +30,7 @@ class Traffic:
     cycles_by_tile: tuple[Runs, ...] = ()
 
     def __post_init__(self) -> None:
+        # Sums by chip walk both vectors together.
         received = length_of(self.received_bytes_by_tile)
         sent = length_of(self.sent_bytes_by_tile)
         if received != sent:

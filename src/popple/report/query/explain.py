@@ -146,6 +146,7 @@ def _explain_several(
 
 def _add_up(name: str, members: Sequence[Operation]) -> Operation:
     """One row for several operations, bound by what bounds most of their cycles."""
+    # Weighted by cycles: many small ops must not outvote the one that takes the time.
     bounds: dict[str, int] = {}
     for each in members:
         bounds[each.bound_by] = bounds.get(each.bound_by, 0) + each.cycles

@@ -100,6 +100,7 @@ def step_names(report: Report) -> tuple[str, ...]:
 def program_name(program: ProgramNode, compute_sets: Mapping[int, ComputeSet]) -> str:
     """The program's own name, or that of what it runs, or that of its type."""
     payload = program.payload
+    # Compute sets have names in genuine files, where their programs have none.
     if isinstance(payload, ExecutePayload):
         return compute_sets[payload.compute_set_id].name
     if isinstance(payload, StreamCopyPayload):
