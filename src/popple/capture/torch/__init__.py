@@ -1,4 +1,4 @@
-"""PyTorch front end: a module becomes a traced step and a Graph.
+"""PyTorch front end: trace a module's step into aten operators, lower it to a Graph.
 
 TraceRequest --trace_step--> TracedStep --lower_step--> LoweredStep (a Graph)
                              `-> engine.torch replays its graph module

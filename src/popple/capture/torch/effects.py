@@ -39,6 +39,8 @@ def find_storages(traced: GraphModule) -> dict[Node, int]:
         for node in traced.graph.nodes
         if isinstance(value := node.meta.get("val"), Tensor)
     }
+    # Nodes of one constant count as one memory, or a write through one would be missed
+    # when another is read.
     constants = [n for n in traced.graph.find_nodes(op="get_attr") if n in raw]
     first: dict[object, int] = {}
     same: dict[int, int] = {

@@ -1,4 +1,4 @@
-"""Operators of compiled libraries, answered by plain torch ones while a step is traced.
+"""Plain torch doubles of compiled libraries' operators (torch_scatter), for tracing.
 
 Some libraries bring operators that read real memory and give results of a size only the
 values decide: a step that calls them cannot be traced. Packages that support such a

@@ -1,4 +1,4 @@
-"""Which tensor of a forward pass is the loss.
+"""Find the loss of a forward pass: marked by loss functions or by the front end.
 
 Losses are marked while the forward pass runs: by the loss functions of
 `torch.nn.functional`, or by the front end. A marked loss that another marked one is
@@ -73,6 +73,7 @@ class LossMarks(TorchFunctionMode):
         # Losses that depend on no trained weight only count if there are no others.
         losses = [loss for loss in self._marked if loss.requires_grad]
         losses = losses or self._marked[-1:]
+        # A loss that another is computed from is a term of it, not a loss of its own.
         inner = {node for loss in losses for node in _ancestors(loss.grad_fn)}
         final = {loss.grad_fn: loss for loss in losses if loss.grad_fn not in inner}
         if not final:

@@ -1,4 +1,4 @@
-"""Questions about a traced step: its loss, gradients and constant outputs."""
+"""Queries of a traced step: its loss, gradients and constant outputs."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ def _find_variable(traced: GraphModule) -> set[Node]:
     written = written_storages(traced, storages)
     variable: set[Node] = set()
     for node in traced.graph.nodes:
+        # Nodes are in order, so whatever a node reads has been judged before.
         reads = not variable.isdisjoint(node.all_input_nodes)
         is_given = node.op == "placeholder" or storages.get(node) in written
         if reads or is_given or _draws(node):

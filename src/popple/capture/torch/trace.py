@@ -1,4 +1,4 @@
-"""One micro-batch of a module, traced into a graph of aten operators.
+"""Trace one micro-batch of a module into a graph of aten operators.
 
 In: a module, how to bind its arguments, the tensors it reads. Out: a TracedStep, an
 `fx.GraphModule` over flat lists of tensors whose nodes carry Tags. Tracing runs the
@@ -224,6 +224,7 @@ def trace_step(request: TraceRequest) -> TracedStep:
         fakes = _fakes(arguments, fake_mode)
         with nullcontext() if fakes else fake_mode:  # which the fakes carry along
             traced = tracer(*fakes)
+    # After tracing: only the whole graph tells who writes to a buffer.
     if request.buffers:
         keep_statistics(traced)
         for loop in loops_in(traced.graph):
@@ -237,6 +238,7 @@ def trace_step(request: TraceRequest) -> TracedStep:
         trainable=request.trainable or (),
         num_outputs=seen.num_outputs,
         example=seen.example,
+        # Branches whose results were dead have left the graph.
         branches=tuple(b for b in seen.control.branches if known.issuperset(b.results)),
     )
 
@@ -245,6 +247,7 @@ def _fakes(tensors: Sequence[Tensor], mode: FakeTensorMode) -> list[Tensor]:
     """Fake tensors of the same types, each with memory of its own."""
     with mode:
         return [
+            # Strides are kept, since kernels and views depend on them.
             torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
             for t in tensors
         ]
@@ -269,10 +272,12 @@ def _run_step(
     inputs: Sequence[Tensor],
 ) -> list[Tensor | None]:
     is_training = request.trainable is not None
+    # Only trained weights: autograd then records nothing for the rest of the model.
     weights = [state[name].requires_grad_() for name in request.trainable or ()]
     for name in request.parameters:
         state[name]._is_param = True  # an nn.Parameter, for whoever asks
     _tell_constants(state, request.constants)
+    # The root module has no path of its own.
     paths = {id(m): path for path, m in request.module.named_modules() if path}
     tagger = Tagger(paths)
     losses = LossMarks() if is_training else None
@@ -341,6 +346,7 @@ def _differentiate(
     tagger.start_backward()
     if not weights or not loss.requires_grad:
         return [None for _ in weights]
+    # The seed is scaled, not the loss, which the program may return.
     seed = torch.ones_like(loss)
     if scale is not None:
         seed = seed * scale.to(loss.dtype)

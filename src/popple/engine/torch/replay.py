@@ -86,11 +86,15 @@ def build_replay(
     drop_idle_views(graph)
     graph.eliminate_dead_code(is_impure_node=_has_effect)
     _prepare_loops(graph, arithmetic)
+    # A compiler plans memory itself; it takes the graph before operators write in
+    # place.
     if make_function is not None:
         return Replay(make_function(GraphModule(traced, graph)), shared, graph)
     if arithmetic is not None:
         use_arithmetic(graph, arithmetic)
     else:
+        # Not with `use_arithmetic`, which replaces operators by functions without such
+        # forms.
         reuse_memory(graph, owners)
     return Replay(straight_line(GraphModule(traced, graph)), shared, graph)
 
@@ -158,6 +162,7 @@ def _drop_marks(graph: Graph) -> dict[Storage, Storage]:
             continue
         source, own = node.args[0], storage_of(node)
         owner = owners.get(storage_of(source), storage_of(source))
+        # A copy of a view is laid out densely; readers may depend on its strides.
         is_dense = node.meta["val"].stride() == source.meta["val"].stride()
         if is_dense and written.isdisjoint({own, owner, storage_of(source)}):
             owners[own] = owner

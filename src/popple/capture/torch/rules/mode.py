@@ -1,4 +1,4 @@
-"""One mode for all rules: it sees every function of torch that forward calls.
+"""DeviceRules: the mode that applies all rules to functions of torch in forward.
 
     forms      take the place of some functions
     "ipu"      names the device that the model is traced on
@@ -82,6 +82,7 @@ class DeviceRules(TorchFunctionMode):
             with DeviceRules({}):
                 return form(*args, **kwargs)
         args, kwargs = _on_traced_device(func, args, kwargs)
+        # Before any cast, which would hide on which side a tensor was made.
         check_side(func, args, kwargs)
         check_supported(func, args, kwargs)
         if func in STATISTICS and is_mixed((args, kwargs)):

@@ -1,4 +1,4 @@
-"""What forward may not do while a model is traced, and errors that say so.
+"""Refusals: functions and values that forward may not use while traced, with errors.
 
 Shapes and the path through the program are fixed when a model is compiled, so nothing
 may depend on the value of a tensor. Tensors that forward makes lie on the device if a
