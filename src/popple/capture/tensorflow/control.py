@@ -75,18 +75,20 @@ def _chosen_branch(call: Call, branches: Sequence[TensorFlowGraph]) -> TensorFlo
 def lower_loop(walker: Walker, call: Call) -> Sequence[Known]:
     """While: its condition and its body are functions."""
     condition, body = loop_graphs(call.op)
-    around = call.around.inside(walker.tag(call.op, call.around))
+    tag = walker.tag(call.op, call.around)
+    around = call.around.inside(tag)
     ops = body.get_operations()
     is_pipeline = find_attr(call.op, SCHEDULE) is not None
     loop = LoopToWalk(
-        name=call.op.name,
+        op=call.op,
+        tag=tag,
         tensors=LoopTensors(
             condition.outputs[0], condition.inputs, body.inputs, body.outputs
         ),
         walk=lambda state: walker.walk_graph(body, state, around),
+        decide=lambda state: walker.walk_graph(condition, state, around)[0],
         num_ops=num_ops(ops),
         is_own=is_pipeline or has_ops(ops, changes_something),
-        is_outermost=not call.around.scope,
     )
     return walk_loop(walker, loop, call.inputs)
 

@@ -1,19 +1,22 @@
 """What is known about a tensor while a program is walked.
 
 A tensor is a value of the Graph (its name), a constant (an array, known when
-compiling), a resource (a variable, an iterator, a queue), a list of tensors, what a
-recurrent layer keeps for its gradient, something in a branch that is not taken, or
-None: something the machine has no part in.
+compiling), a resource (a variable, an iterator, a queue), a list of tensors in one of
+three forms, what a recurrent layer keeps for its gradient, something in a branch that is
+not taken, or None: something the machine has no part in.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from popple.graph import Notes
+
+if TYPE_CHECKING:
+    from popple.capture.tensorflow.carried import Slot
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,14 @@ class Resource:
 
 @dataclass(frozen=True)
 class TensorList:
-    """A TensorArray whose entries are known: loops over it are walked in full."""
+    """A list of tensors whose entries are known one by one."""
 
     items: tuple[Known, ...]
+
+    @property
+    def length(self) -> int:
+        """How many entries there are."""
+        return len(self.items)
 
     def with_item(self, index: int, item: Known) -> TensorList:
         """The list with one entry replaced; it grows if it is too short."""
@@ -36,6 +44,32 @@ class TensorList:
         items = [*self.items, *(None,) * missing]
         items[index] = item
         return replace(self, items=tuple(items))
+
+
+@dataclass(frozen=True)
+class StackedList:
+    """A list of tensors that are the first `length` rows of one value."""
+
+    value: str
+    length: int
+
+
+@dataclass(frozen=True)
+class CarriedList:
+    """A list of tensors inside the body of a loop that is a function.
+
+    `value` holds all entries; it is empty as long as the body has not written or read
+    one. `num_pushed` counts entries that a trip has added or, if negative, taken away.
+    `pushed` is an entry that is the same in every trip, so that no value is needed.
+    """
+
+    slot: Slot
+    value: str = ""
+    num_pushed: int = 0
+    pushed: Known = None
+
+
+AnyList: TypeAlias = "TensorList | StackedList | CarriedList"
 
 
 @dataclass(frozen=True)
@@ -60,5 +94,20 @@ class NotTaken:
 
 
 Known: TypeAlias = (
-    "str | np.ndarray[Any, Any] | Resource | TensorList | KeptLayer | NotTaken | None"
+    "str | np.ndarray[Any, Any] | Resource | AnyList | KeptLayer | NotTaken | None"
 )
+
+
+def names_in(known: Known) -> tuple[str, ...]:
+    """The values of the Graph that something known consists of."""
+    if isinstance(known, str):
+        return (known,)
+    if isinstance(known, TensorList):
+        return tuple(name for item in known.items for name in names_in(item))
+    if isinstance(known, KeptLayer):
+        return (known.value, *known.inputs)
+    if isinstance(known, StackedList):
+        return (known.value,)
+    if isinstance(known, CarriedList):
+        return (known.value,) if known.value else names_in(known.pushed)
+    return ()

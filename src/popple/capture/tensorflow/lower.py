@@ -186,7 +186,13 @@ def _whole_graph(
     builder = walker.builder
     returned = [] if walker.trips else results
     outputs = tuple(dict.fromkeys([*walker.effects.outputs, *returned]))
-    graph = Graph(request.name, builder.values, tuple(builder.ops), outputs)
+    graph = Graph(
+        request.name,
+        builder.values,
+        tuple(builder.ops),
+        outputs,
+        functions=builder.functions,
+    )
     placed = with_places(graph, builder.marks, request.device_mapping)
     depths = [mark.depth for mark in builder.marks]
     updates = walker.effects.updates.values()

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import tensorflow as tf
 
-from popple.engine.tensorflow import NOTHING, region
+from popple.engine.tensorflow import region
+from popple.marks import NOTHING
 from tensorflow_ipu._translate import Arithmetic
 
 from .. import _errors

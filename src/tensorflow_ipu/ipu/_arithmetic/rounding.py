@@ -12,7 +12,8 @@ from tensorflow.compiler.plugin.poplar.driver import backend_config_pb2, threest
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import attr_value_pb2, types_pb2
 
-from popple.engine.tensorflow import NOTHING, SAME, region
+from popple.engine.tensorflow import region
+from popple.marks import NOTHING, SAME
 from tensorflow_ipu._translate import Arithmetic
 
 from .float16 import CHOICE_GRADIENT, CONVERSION, MEANT, OVERFLOWING
