@@ -8,7 +8,7 @@ their entries are the same (shapes that the backward pass asks for, weights).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -55,12 +55,14 @@ class Slot:
 class LoopScope:
     """The body of a loop while it is walked: its builder and the lists it carries.
 
-    `num_trips` is None if nobody knows; `outer` is the loop around, if its body is a
-    function too; `stacks` are those of old-style loops, which the body does not name
-    among its variables.
+    `context` stands for the op that will run it, in front of which things are made that
+    the first trip is given. `num_trips` is None if nobody knows; `outer` is the loop
+    around, if its body is a function too; `stacks` are those of old-style loops, which
+    the body does not name among its variables.
     """
 
     builder: GraphBuilder
+    context: OpContext
     num_trips: int | None
     outer: LoopScope | None = None
     stacks: dict[str, Slot] = field(default_factory=dict[str, Slot])
@@ -144,9 +146,8 @@ def _num_trips(context: OpContext, scope: LoopScope) -> int:
 
 def _value_outside(context: OpContext, slot: Slot, kind: TensorType) -> str:
     """The entries before the loop in one value, made in front of the loop."""
-    outside = slot.scope.builder.outer
-    assert outside is not None, "the body of a loop is a function"
-    there = OpContext(outside, context.effects, context.op, context.tag, ())
+    loop = slot.scope.context
+    there = replace(loop, tag=replace(loop.tag, name=context.tag.name))
     start = slot.start
     if isinstance(start, CarriedList):
         entry = TensorType(kind.dtype, kind.shape[1:])

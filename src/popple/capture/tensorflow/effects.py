@@ -37,17 +37,19 @@ class Effects:
     """The effects of the program walked so far.
 
     `names` are the values that stand for variables before the first op, `outputs` go
-    to the host. `loop_depth` is the number of the program's loops being walked;
-    `accumulation`, `schedule`, `off_chip` and `stage_options` are what ops spoke of:
-    micro-batches per update, how pipeline stages take turns, kinds of tensors that lie
-    off the chip, how ops of stages are planned. `stacks` are those of old-style loops,
-    `scope` the loop whose body is being walked as a function.
+    to the host, `fed` come from there for every micro-batch. `loop_depth` is the number
+    of the program's loops being walked; `accumulation`, `schedule`, `off_chip` and
+    `stage_options` are what ops spoke of: micro-batches per update, how pipeline stages
+    take turns, kinds of tensors that lie off the chip, how ops of stages are planned.
+    `stacks` are those of old-style loops, `scope` the loop whose body is being walked as
+    a function.
     """
 
     builder: GraphBuilder
     names: dict[str, str] = field(default_factory=dict[str, str])
     updates: dict[str, Update] = field(default_factory=dict[str, Update])
     outputs: list[str] = field(default_factory=list[str])
+    fed: list[str] = field(default_factory=list[str])
     loop_depth: int = 0
     accumulation: int = 1
     schedule: int | None = None

@@ -1,4 +1,4 @@
-"""Functions of the Graph: parts of a program that are walked into builders of their own.
+"""Functions of the Graph: parts of a program that have builders of their own.
 
 A body may name values from around it. When it is closed these become its arguments,
 behind those that it declares itself; constants from around become its own.
@@ -17,7 +17,7 @@ from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.tags import either
 from popple.capture.tensorflow.walk import Walker
-from popple.graph import Graph, Role, Value
+from popple.graph import Graph, Phase, Role, Value
 
 
 @contextmanager
@@ -78,15 +78,17 @@ def captured(body: GraphBuilder, results: Sequence[str]) -> list[str]:
 
 
 def close_function(
+    context: OpContext,
     body: GraphBuilder,
-    label: str,
     arguments: Sequence[str],
     results: Sequence[str],
     known: GraphBuilder,
 ) -> str:
     """Make a function of what a builder holds; gives the function's own name.
 
-    `known` is the builder that knows the types of all arguments.
+    `context` stands for the op that runs it: all of it is done in the phase of that op,
+    also what is kept for the backward pass. `known` is the builder that knows the types
+    of all arguments.
     """
     given = {
         name: Value(name, known.type_of(name), Role.ARGUMENT) for name in arguments
@@ -96,12 +98,13 @@ def close_function(
         for name, value in body.values.items()
         if value.role is not Role.ARGUMENT
     }
-    unique, number = label, 1
+    label = unique = context.tag.name
+    number = 1
     while unique in body.functions:
         unique, number = f"{label}.{number}", number + 1
-    body.functions[unique] = Graph(
-        unique, {**given, **made}, tuple(body.ops), tuple(results)
-    )
+    phase = context.tag.phase or Phase.FORWARD
+    ops = tuple(replace(op, phase=phase) for op in body.ops)
+    body.functions[unique] = Graph(unique, {**given, **made}, ops, tuple(results))
     return unique
 
 

@@ -2,8 +2,8 @@
 
 A tensor is a value of the Graph (its name), a constant (an array, known when
 compiling), a resource (a variable, an iterator, a queue), a list of tensors in one of
-three forms, what a recurrent layer keeps for its gradient, something in a branch that is
-not taken, or None: something the machine has no part in.
+three forms, what a recurrent layer keeps for its gradient, something in a branch that
+is not taken, or None: something the machine has no part in.
 """
 
 from __future__ import annotations

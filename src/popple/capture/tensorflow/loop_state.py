@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from popple.capture.tensorflow.builder import GraphBuilder
 from popple.capture.tensorflow.carried import LoopScope, Slot, length_of
-from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.framework import Array
 from popple.capture.tensorflow.functions import (
     captured,
@@ -51,19 +50,14 @@ class _Carried:
 class LoopState:
     """What a loop is given, what its body makes of it, and what comes out.
 
-    `context` stands for the op that will run the body; CaptureError says why the body
-    cannot be a function.
+    CaptureError says why the body cannot be a function.
     """
 
     def __init__(
-        self,
-        context: OpContext,
-        scope: LoopScope,
-        tensors: LoopTensors,
-        start: Sequence[Known],
+        self, scope: LoopScope, tensors: LoopTensors, start: Sequence[Known]
     ) -> None:
-        self._context = context
         self._scope = scope
+        self._context = scope.context
         self._tensors = tensors
         self._start = start
         self._state = [self._bound(place, k) for place, k in enumerate(start)]
@@ -124,14 +118,18 @@ class LoopState:
         body, context = bodies[0], placed(self._context, bodies)
         changed = [c for c in self._carried if c.argument != c.result]
         outputs = [[each.result for each in changed], [decision]]
-        fixed = {c.argument: c.given for c in self._carried if c not in changed}
+        kept = {c.argument: c.given for c in self._carried if c not in changed}
+        fixed: dict[str, str] = {}
         for each, results in zip(bodies, outputs, strict=False):
             prune(each, results)
+            # Of what no trip changes only that is given which is read.
+            read = {name for op in each.ops for name in op.inputs}
+            fixed |= {name: given for name, given in kept.items() if name in read}
             fixed |= {name: name for name in captured(each, results)}
         arguments = [*(each.argument for each in changed), *fixed]
         inputs = [*(each.given for each in changed), *fixed.values()]
         names = [
-            close_function(each, context.tag.name, arguments, results, body)
+            close_function(context, each, arguments, results, body)
             for each, results in zip(bodies, outputs, strict=False)
         ]
         runs = dict(zip(("function", "condition"), names, strict=False))

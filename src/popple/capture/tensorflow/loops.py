@@ -91,9 +91,10 @@ def _note(walker: Walker, loop: LoopToWalk, how: str) -> None:
 def _walk_as_function(
     walker: Walker, loop: LoopToWalk, start: Sequence[Known], num_trips: int | None
 ) -> Sequence[Known]:
-    """One op that runs the body `num_trips` times, or as long as its condition holds."""
-    with function_of(walker) as body, _scope(walker, body, num_trips) as scope:
-        state = LoopState(_context(walker, loop, start), scope, loop.tensors, start)
+    """One op that runs the body so many times, or as long as its condition holds."""
+    context = _context(walker, loop, start)
+    with function_of(walker) as body, _scope(context, body, num_trips) as scope:
+        state = LoopState(scope, loop.tensors, start)
         state.finish(loop.walk(state.given()))
     if num_trips is not None:
         state.drop_counters()
@@ -107,24 +108,22 @@ def _walk_as_function(
 
 @contextmanager
 def _scope(
-    walker: Walker, body: GraphBuilder, num_trips: int | None
+    context: OpContext, body: GraphBuilder, num_trips: int | None
 ) -> Iterator[LoopScope]:
     """The loop whose body is walked inside."""
-    effects = walker.effects
-    outer, effects.scope = effects.scope, LoopScope(body, num_trips, effects.scope)
+    effects, outer = context.effects, context.effects.scope
+    effects.scope = scope = LoopScope(body, context, num_trips, outer)
     try:
-        yield effects.scope
+        yield scope
     finally:
         effects.scope = outer
 
 
 def _context(walker: Walker, loop: LoopToWalk, start: Sequence[Known]) -> OpContext:
-    """The loop as an op beside which nothing is written yet."""
-    outer = walker.builder.outer
-    assert outer is not None, "the body of the loop is being walked"
+    """The loop as an op that is not written yet."""
     phase = loop.tag.phase or walker.phase_behind(loop.op, start)
     tag = replace(loop.tag, phase=phase)
-    return OpContext(outer, walker.effects, loop.op, tag, ())
+    return OpContext(walker.builder, walker.effects, loop.op, tag, ())
 
 
 def _decision(walker: Walker, loop: LoopToWalk, known: Known) -> str:

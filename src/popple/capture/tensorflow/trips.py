@@ -41,10 +41,8 @@ class LoopTensors:
             tensor = tensor.op.inputs[0]
         return tensor is self.inputs[position]
 
-    def last_counters(
-        self, start: Sequence[Known], num_trips: int
-    ) -> dict[int, Array]:
-        """Numbers that grow by the same amount in every trip, as they are in the end."""
+    def last_counters(self, start: Sequence[Known], num_trips: int) -> dict[int, Array]:
+        """Numbers that grow by as much in every trip, as they are in the end."""
         fixed = {
             id(self.inputs[position]): known
             for position, known in enumerate(start)
