@@ -41,7 +41,7 @@ class Effects:
     of the program's loops being walked; `accumulation`, `schedule`, `off_chip` and
     `stage_options` are what ops spoke of: micro-batches per update, how pipeline stages
     take turns, kinds of tensors that lie off the chip, how ops of stages are planned.
-    `stacks` are those of old-style loops, `scope` the loop whose body is being walked as
+    `stacks` are those of old-style loops, `scope` is the loop whose body is walked as
     a function.
     """
 
