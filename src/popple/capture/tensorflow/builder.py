@@ -12,7 +12,7 @@ from there, which become the function's arguments when it is done.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,7 +55,8 @@ class GraphBuilder:
 
     `marks` says for each op where it was put. `permuted` maps views that only permute
     to the value they look at and the order of its dimensions. `outer` is the builder
-    around that of a function; `functions` are those of all builders of a program.
+    around that of a function; `functions` are those of all builders of a program,
+    `forms` tells those that may be shared by what they do.
     """
 
     values: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -64,6 +65,7 @@ class GraphBuilder:
     permuted: dict[str, tuple[str, Order]] = field(default_factory=dict[str, Any])
     outer: GraphBuilder | None = None
     functions: dict[str, Graph] = field(default_factory=dict[str, Graph])
+    forms: dict[Hashable, str] = field(default_factory=dict[Hashable, str])
     _makers: dict[str, int] = field(default_factory=dict[str, int])
     _constants: dict[int, tuple[Any, str]] = field(default_factory=dict[int, Any])
     _used: dict[str, int] = field(default_factory=dict[str, int])
@@ -79,6 +81,7 @@ class GraphBuilder:
             permuted=dict(self.permuted),
             outer=self,
             functions=self.functions,
+            forms=self.forms,
             _used=self._used,
         )
 
