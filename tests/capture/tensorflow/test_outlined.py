@@ -34,10 +34,7 @@ def layer(x: Any, weight: Any) -> Any:
 
 def stack(*widths: int) -> Any:
     """Layers one after the other, from each width to the next."""
-    pairs = zip(widths[:-1], widths[1:], strict=True)
-    weights = [
-        tf.Variable(tf.zeros(each), name=f"w{i}") for i, each in enumerate(pairs)
-    ]
+    weights = [tf.Variable(tf.zeros(each)) for each in pairwise(widths)]
 
     def program(x: Any) -> Any:
         for weight in weights:

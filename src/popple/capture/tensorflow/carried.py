@@ -8,68 +8,22 @@ their entries are the same (shapes that the backward pass asks for, weights).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
-from popple.capture.tensorflow.builder import GraphBuilder
 from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.known import (
     AnyList,
     CarriedList,
     Known,
+    Slot,
     StackedList,
     TensorList,
     names_in,
 )
+from popple.capture.tensorflow.scopes import LoopScope
 from popple.graph import Role, TensorType
-
-
-@dataclass(eq=False)
-class Slot:
-    """The place of a list among what a loop carries.
-
-    `start` is the list before the loop. `argument` is the value that the body is given
-    for it, and `given` the one outside; both are empty while the body needs none.
-    `is_fixed` says that the body does not change the list.
-    """
-
-    scope: LoopScope
-    start: AnyList
-    is_fixed: bool = False
-    argument: str = ""
-    given: str = ""
-
-    def same_entry(self) -> tuple[Known] | None:
-        """The entry, if all entries of the list are the same and none is computed."""
-        if isinstance(self.start, CarriedList):
-            is_plain = not self.start.value and not self.start.num_pushed
-            return self.start.slot.same_entry() if is_plain else None
-        items = self.start.items if isinstance(self.start, TensorList) else ()
-        if not items or any(item is not items[0] for item in items):
-            return None
-        return (items[0],)
-
-
-@dataclass(eq=False)
-class LoopScope:
-    """The body of a loop while it is walked: its builder and the lists it carries.
-
-    `context` stands for the op that will run it, in front of which things are made that
-    the first trip is given. `num_trips` is None if nobody knows; `outer` is the loop
-    around, if its body is a function too; `stacks` are those of old-style loops, which
-    the body does not name among its variables.
-    """
-
-    builder: GraphBuilder
-    context: OpContext
-    num_trips: int | None
-    outer: LoopScope | None = None
-    stacks: dict[str, Slot] = field(default_factory=dict[str, Slot])
-
-    def carry(self, start: AnyList, is_fixed: bool = False) -> CarriedList:
-        """A list as the body sees it when a trip begins."""
-        return CarriedList(Slot(self, start, is_fixed))
 
 
 def length_of(known: AnyList) -> int:
@@ -79,9 +33,18 @@ def length_of(known: AnyList) -> int:
     return known.length
 
 
-def is_same_in_every_trip(scope: LoopScope, known: Known) -> bool:
-    """Whether something is no value of the loop's body."""
-    return all(name not in scope.builder.values for name in names_in(known))
+def is_same_in_every_trip(context: OpContext, slot: Slot, known: Known) -> bool:
+    """Whether something is no value of the body of the loop that carries a list."""
+    values = _scope_of(context, slot).builder.values
+    return all(name not in values for name in names_in(known))
+
+
+def _scope_of(context: OpContext, slot: Slot) -> LoopScope:
+    scope = context.effects.scope
+    while scope is not None and slot not in scope.slots:
+        scope = scope.outer
+    assert scope is not None, "a list is carried inside its loop only"
+    return scope
 
 
 def written(
@@ -125,14 +88,15 @@ def _held(
         if context.type_of(known.value).shape[1:] == entry.shape:
             return known
         raise context.error("the entries of a list differ in shape")
-    if known.num_pushed or context.builder is not known.slot.scope.builder:
-        raise context.error("a list changes in a way that only unrolling can follow")
     slot = known.slot
+    scope = _scope_of(context, slot)
+    if known.num_pushed or context.builder is not scope.builder:
+        raise context.error("a list changes in a way that only unrolling can follow")
     if not slot.argument:
-        length = length_of(slot.start) + growth * _num_trips(context, slot.scope)
+        length = length_of(slot.start) + growth * _num_trips(context, scope)
         kind = TensorType(entry.dtype, (max(length, 1), *entry.shape))
-        slot.given = _value_outside(context, slot, kind)
-        slot.argument = slot.scope.builder.declare(
+        slot.given = _value_outside(context, scope, slot, kind)
+        slot.argument = scope.builder.declare(
             f"{context.tag.name}.list", kind, Role.ARGUMENT
         )
     return CarriedList(slot, slot.argument, known.num_pushed)
@@ -144,10 +108,14 @@ def _num_trips(context: OpContext, scope: LoopScope) -> int:
     return scope.num_trips
 
 
-def _value_outside(context: OpContext, slot: Slot, kind: TensorType) -> str:
+def _value_outside(
+    context: OpContext, scope: LoopScope, slot: Slot, kind: TensorType
+) -> str:
     """The entries before the loop in one value, made in front of the loop."""
-    loop = slot.scope.context
-    there = replace(loop, tag=replace(loop.tag, name=context.tag.name))
+    outside = scope.builder.outer
+    assert outside is not None, "the body of a loop is a function"
+    tag = replace(scope.tag, name=context.tag.name)
+    there = OpContext(outside, context.effects, context.op, tag, ())
     start = slot.start
     if isinstance(start, CarriedList):
         entry = TensorType(kind.dtype, kind.shape[1:])

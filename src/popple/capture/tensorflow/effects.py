@@ -7,15 +7,13 @@ host, and keeps stacks between old-style loops.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from popple.capture.tensorflow.builder import GraphBuilder
 from popple.capture.tensorflow.known import AnyList, Resource, TensorList
+from popple.capture.tensorflow.scopes import LoopScope
 from popple.capture.tensorflow.tags import Tag
 from popple.graph import Role, TensorType
-
-if TYPE_CHECKING:
-    from popple.capture.tensorflow.carried import LoopScope
 
 
 @dataclass(frozen=True)

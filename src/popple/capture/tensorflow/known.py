@@ -9,14 +9,11 @@ is not taken, or None: something the machine has no part in.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from popple.graph import Notes
-
-if TYPE_CHECKING:
-    from popple.capture.tensorflow.carried import Slot
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,31 @@ class StackedList:
 
     value: str
     length: int
+
+
+@dataclass(eq=False)
+class Slot:
+    """The place of a list among what a loop carries.
+
+    `start` is the list before the loop. `argument` is the value that the body is given
+    for it, and `given` the one outside; both are empty while the body needs none.
+    `is_fixed` says that the body does not change the list.
+    """
+
+    start: AnyList
+    is_fixed: bool = False
+    argument: str = ""
+    given: str = ""
+
+    def same_entry(self) -> tuple[Known] | None:
+        """The entry, if all entries of the list are the same and none is computed."""
+        if isinstance(self.start, CarriedList):
+            is_plain = not self.start.value and not self.start.num_pushed
+            return self.start.slot.same_entry() if is_plain else None
+        items = self.start.items if isinstance(self.start, TensorList) else ()
+        if not items or any(item is not items[0] for item in items):
+            return None
+        return (items[0],)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from popple.capture.tensorflow.builder import GraphBuilder
-from popple.capture.tensorflow.carried import LoopScope, Slot, length_of
+from popple.capture.tensorflow.carried import length_of
+from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.framework import Array
 from popple.capture.tensorflow.functions import (
     captured,
@@ -26,9 +27,11 @@ from popple.capture.tensorflow.known import (
     AnyList,
     CarriedList,
     Known,
+    Slot,
     StackedList,
     TensorList,
 )
+from popple.capture.tensorflow.scopes import LoopScope
 from popple.capture.tensorflow.trips import LoopTensors
 from popple.graph import Attr, Role
 
@@ -50,14 +53,19 @@ class _Carried:
 class LoopState:
     """What a loop is given, what its body makes of it, and what comes out.
 
-    CaptureError says why the body cannot be a function.
+    `context` stands for the op that will run the body; CaptureError says why the body
+    cannot be a function.
     """
 
     def __init__(
-        self, scope: LoopScope, tensors: LoopTensors, start: Sequence[Known]
+        self,
+        context: OpContext,
+        scope: LoopScope,
+        tensors: LoopTensors,
+        start: Sequence[Known],
     ) -> None:
+        self._context = context
         self._scope = scope
-        self._context = scope.context
         self._tensors = tensors
         self._start = start
         self._state = [self._bound(place, k) for place, k in enumerate(start)]

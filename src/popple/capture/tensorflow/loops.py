@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from popple.capture.tensorflow.builder import GraphBuilder
-from popple.capture.tensorflow.carried import LoopScope
 from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.framework import Operation
 from popple.capture.tensorflow.functions import function_of
 from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.loop_state import LoopState
+from popple.capture.tensorflow.scopes import LoopScope
 from popple.capture.tensorflow.tags import Tag
 from popple.capture.tensorflow.trips import LoopTensors
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
@@ -94,7 +94,7 @@ def _walk_as_function(
     """One op that runs the body so many times, or as long as its condition holds."""
     context = _context(walker, loop, start)
     with function_of(walker) as body, _scope(context, body, num_trips) as scope:
-        state = LoopState(scope, loop.tensors, start)
+        state = LoopState(context, scope, loop.tensors, start)
         state.finish(loop.walk(state.given()))
     if num_trips is not None:
         state.drop_counters()
@@ -112,7 +112,7 @@ def _scope(
 ) -> Iterator[LoopScope]:
     """The loop whose body is walked inside."""
     effects, outer = context.effects, context.effects.scope
-    effects.scope = scope = LoopScope(body, context, num_trips, outer)
+    effects.scope = scope = LoopScope(body, context.tag, num_trips, outer)
     try:
         yield scope
     finally:

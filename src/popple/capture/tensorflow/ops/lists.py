@@ -140,7 +140,7 @@ def _pushed(context: OpContext, known: AnyList, item: Known) -> AnyList:
     if not isinstance(known, CarriedList):
         return TensorList((*_items(context, known), item))
     is_first = not known.value and not known.num_pushed
-    if is_first and is_same_in_every_trip(known.slot.scope, item):
+    if is_first and is_same_in_every_trip(context, known.slot, item):
         return replace(known, num_pushed=1, pushed=item)
     return _write(context, known, item, growth=1)
 

@@ -125,7 +125,7 @@ def _accumulate_and_update(
         options.gradient_accumulation_optimizer_kwargs.get("dtype"),
     )
     off_chip = off_chip_words(options.gradient_accumulation_optimizer_kwargs)
-    with weight_update(run.accumulation_steps), marked(_ipu_off_chip=off_chip):
+    with weight_update(run.accumulation_steps), marked({OFF_CHIP: off_chip}):
         if scales:
             optimizer._apply_accumulated(totals)
         else:
