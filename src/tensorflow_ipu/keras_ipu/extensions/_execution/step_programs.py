@@ -19,6 +19,7 @@ from tensorflow.python.ipu.eager import backprop
 from tf_keras.src.engine import data_adapter
 
 from popple.engine.tensorflow import all_gather, weight_update
+from popple.marks import OFF_CHIP
 from tensorflow_ipu._translate import off_chip_words
 from tensorflow_ipu._types import Function, Tensors
 
