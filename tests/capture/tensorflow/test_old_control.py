@@ -11,9 +11,10 @@ pytest.importorskip("tensorflow")
 
 import tensorflow as tf
 
-from popple.capture.tensorflow import LoweredProgram
-from popple.graph import Role
-from tests.capture.tensorflow.tracing import kinds, lower_graph, names_of, runs
+from popple.capture.tensorflow import LoweredProgram, loops
+from popple.errors import CaptureError
+from popple.graph import Role, all_ops
+from tests.capture.tensorflow.tracing import kinds, lower_graph, names_of, price, runs
 
 v1: Any = tf.compat.v1
 
@@ -81,6 +82,47 @@ def test_the_gradient_of_a_loop_is_a_loop() -> None:
     assert found["tanh_grad"] == 6
     assert found["matmul"] == 6 + 6 + 6  # forward, for the weight, for the state
     assert list(lowered.gradients) == ["net/weight"]
+
+
+def trained_scan(num_steps: int) -> LoweredProgram:
+    """A recurrent network over TensorArrays, and its gradient."""
+
+    def train(x: Any) -> Any:
+        weight = weight_of(256, 256)
+        states = tf.scan(
+            lambda state, row: tf.tanh(row + tf.matmul(state, weight)),
+            x,
+            tf.zeros((64, 256)),
+        )
+        loss = tf.reduce_mean(tf.square(states))
+        return v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+    return lower_old(train, num_steps, 64, 256)
+
+
+def test_loops_over_tensor_arrays_are_functions() -> None:
+    short, long = (trained_scan(n) for n in (8, 500))
+    assert not long.remarks
+    assert len(list(all_ops(short.graph))) == len(list(all_ops(long.graph)))
+    assert runs(long.graph)["tanh"] == runs(long.graph)["tanh_grad"] == 500
+    assert "generic" not in runs(long.graph)
+
+
+def test_tensor_arrays_cost_about_what_they_cost_unrolled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    as_function = trained_scan(8)
+
+    def fail(*_: Any) -> Any:
+        raise CaptureError("not now")
+
+    monkeypatch.setattr(loops, "_walk_as_function", fail)
+    unrolled = trained_scan(8)
+    first, second = (price(each) for each in (as_function, unrolled))
+    assert runs(unrolled.graph)["repeat"] == 0
+    assert first.simulation.cost.cycles == pytest.approx(
+        second.simulation.cost.cycles, rel=0.15
+    )
 
 
 def test_the_programs_own_loop_is_counted() -> None:

@@ -102,4 +102,5 @@ class Effects:
             return self.stacks.get(name, TensorList(()))
         carried = scope.carry(self._stack_in(scope.outer, name))
         scope.stacks[name] = carried.slot
+        self.stacks[name] = carried
         return carried

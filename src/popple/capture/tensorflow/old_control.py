@@ -98,7 +98,7 @@ def _tag(
     walker: Walker, context: Any, condition: Operation, around: Surroundings
 ) -> Tag:
     """The tag of a loop: that of its condition, with the name of the loop."""
-    name = full_name(around.scope, f"{context.name}")
+    name = full_name(around.scope, context.name.removesuffix("_context"))
     return replace(walker.tag(condition, around), name=name)
 
 

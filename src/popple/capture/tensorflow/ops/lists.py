@@ -1,4 +1,4 @@
-"""TensorArrays and stacks: what loops write to and read from, entry by entry.
+"""Lists of tensors: what loops write to and read from, entry by entry.
 
 A list outside of loops, or in one that is unrolled, has entries that are known one by
 one, or are the rows of a tensor; joining entries is where the copy is paid. In the body
@@ -24,7 +24,6 @@ from popple.capture.tensorflow.known import (
     AnyList,
     CarriedList,
     Known,
-    Resource,
     StackedList,
     TensorList,
 )
@@ -76,11 +75,17 @@ def lower_reserve(context: OpContext) -> Sequence[Known]:
 
 def lower_set(context: OpContext) -> Sequence[Known]:
     """One entry replaced; an unknown place stands for the first."""
-    known, item = _list(context), context.inputs[2]
+    index = _number(context, 1)
+    return [with_entry(context, _list(context), index, context.inputs[2])]
+
+
+def with_entry(
+    context: OpContext, known: AnyList, index: int | None, item: Known
+) -> AnyList:
+    """A list with one entry replaced; an unknown place stands for the first."""
     if isinstance(known, CarriedList):
-        return [known if item is None else _write(context, known, item)]
-    items = TensorList(_items(context, known))
-    return [items.with_item(_number(context, 1) or 0, item)]
+        return known if item is None else _write(context, known, item)
+    return TensorList(_items(context, known)).with_item(index or 0, item)
 
 
 def _write(
@@ -92,20 +97,24 @@ def _write(
 
 def lower_get(context: OpContext) -> Sequence[Known]:
     """One entry; one that nobody wrote is zeros."""
-    known, index = _list(context), _number(context, 1)
+    return [entry_at(context, _list(context), _number(context, 1))]
+
+
+def entry_at(context: OpContext, known: AnyList, index: int | None) -> Known:
+    """One entry of a list; an unknown place stands for the first."""
     if isinstance(known, CarriedList):
-        return [_read(context, known, known.slot.is_fixed)[0]]
+        return _read(context, known, known.slot.is_fixed)[0]
     if index is None and isinstance(known, StackedList):
         kind = context.type_of(known.value)
         entry = TensorType(kind.dtype, kind.shape[1:])
-        return [context.emit_one("restore", [known.value], entry)]
+        return context.emit_one("restore", [known.value], entry)
     index = index or 0
     if index >= length_of(known):
-        return [_zeros(context, 0)]
+        return zeros(context, 0)
     if isinstance(known, StackedList):
-        return [_row(context, known, index)]
+        return _row(context, known, index)
     found = known.items[index]
-    return [_zeros(context, 0) if found is None else found]
+    return zeros(context, 0) if found is None else found
 
 
 def _read(
@@ -120,11 +129,12 @@ def _read(
         return same[0], ""
     entry = entry_type(context, known) or context.found_types[output]
     if entry is None or same is not None:
-        return _zeros(context, output), ""
+        return zeros(context, output), ""
     return read(context, known, entry)
 
 
-def _zeros(context: OpContext, output: int) -> Known:
+def zeros(context: OpContext, output: int) -> Known:
+    """What an entry is that nobody wrote; None if its shape is not known."""
     kind = context.found_types[output]
     if kind is None:
         return None
@@ -133,10 +143,11 @@ def _zeros(context: OpContext, output: int) -> Known:
 
 def lower_push(context: OpContext) -> Sequence[Known]:
     """One entry more."""
-    return [_pushed(context, _list(context), context.inputs[1])]
+    return [pushed(context, _list(context), context.inputs[1])]
 
 
-def _pushed(context: OpContext, known: AnyList, item: Known) -> AnyList:
+def pushed(context: OpContext, known: AnyList, item: Known) -> AnyList:
+    """A list with one entry more."""
     if not isinstance(known, CarriedList):
         return TensorList((*_items(context, known), item))
     is_first = not known.value and not known.num_pushed
@@ -147,22 +158,23 @@ def _pushed(context: OpContext, known: AnyList, item: Known) -> AnyList:
 
 def lower_pop(context: OpContext) -> Sequence[Known]:
     """The list without its last entry, and that entry."""
-    return _popped(context, _list(context), output=1)
+    return popped(context, _list(context), output=1)
 
 
-def _popped(context: OpContext, known: AnyList, output: int) -> tuple[AnyList, Known]:
+def popped(context: OpContext, known: AnyList, output: int) -> tuple[AnyList, Known]:
+    """A list without its last entry, and that entry, which is such an output."""
     if isinstance(known, CarriedList):
         if known.num_pushed > 0 and not known.value:
             return CarriedList(known.slot), known.pushed
         item, value = _read(context, known, is_unwritten=True, output=output)
         return CarriedList(known.slot, value, known.num_pushed - 1), item
     if not length_of(known):
-        return TensorList(()), _zeros(context, output)
+        return TensorList(()), zeros(context, output)
     if isinstance(known, StackedList):
         last: Known = _row(context, known, known.length - 1)
         return StackedList(known.value, known.length - 1), last
     last = known.items[-1]
-    shown = _zeros(context, output) if last is None else last
+    shown = zeros(context, output) if last is None else last
     return TensorList(known.items[:-1]), shown
 
 
@@ -175,26 +187,30 @@ def lower_from_tensor(context: OpContext) -> Sequence[Known]:
 def lower_stack(context: OpContext) -> Sequence[Known]:
     """All entries in one tensor."""
     rest = (None,) * (len(context.op.outputs) - 1)
-    known = _list(context)
+    return [joined_entries(context, _list(context)), *rest]
+
+
+def joined_entries(context: OpContext, known: AnyList) -> Known:
+    """All entries side by side; concatenations have no dimension for them."""
     if isinstance(known, CarriedList) and not known.value:
         known = known.slot.start
     if isinstance(known, CarriedList):
         known = StackedList(known.value, context.type_of(known.value).shape[0])
     if isinstance(known, StackedList):
-        return [_joined(context, _cut(context, known)), *rest]
+        return _joined(context, _cut(context, known))
     items = [item for item in known.items if item is not None]
     if not items:
-        return [_zeros(context, 0), *rest]
+        return zeros(context, 0)
     names = [
         context.name_of(item, f"{context.tag.name}.{index}")
         for index, item in enumerate(items)
     ]
     kind = context.type_of(names[0])
     result = TensorType(kind.dtype, (known.length, *kind.shape))
-    if context.kind.startswith("TensorListConcat"):
+    if "Concat" in context.kind:
         shape = (known.length * kind.shape[0], *kind.shape[1:])
         result = TensorType(kind.dtype, shape)
-    return [context.emit_one("concat", names, result, attrs={"dim": 0}), *rest]
+    return context.emit_one("concat", names, result, attrs={"dim": 0})
 
 
 def _cut(context: OpContext, known: StackedList) -> str:
@@ -213,7 +229,7 @@ def _cut(context: OpContext, known: StackedList) -> str:
 
 
 def _joined(context: OpContext, value: str) -> str:
-    if not context.kind.startswith("TensorListConcat"):
+    if "Concat" not in context.kind:
         return value
     first, second, *others = context.type_of(value).shape
     return context.reshape(value, (first * second, *others), ".joined")
@@ -279,55 +295,8 @@ def _sum(context: OpContext, entries: Sequence[Known], suffix: str) -> Known:
     return total
 
 
-def lower_optional(context: OpContext) -> Sequence[Known]:
-    """A value that may be missing: a list of what it holds."""
-    return [TensorList(context.inputs)]
-
-
-def lower_optional_value(context: OpContext) -> Sequence[Known]:
-    """What an optional value holds; zeros if it is missing."""
-    items = _items(context, _list(context))
-    return [
-        _zeros(context, index) if index >= len(items) else items[index]
-        for index in range(len(context.op.outputs))
-    ]
-
-
-def lower_optional_presence(context: OpContext) -> Sequence[Known]:
-    """Whether an optional value is there."""
-    return [np.asarray(bool(length_of(_list(context))))]
-
-
-def lower_new_stack(context: OpContext) -> Sequence[Known]:
-    """StackV2: the stack of an old-style loop is a resource."""
-    return [Resource(context.tag.name)]
-
-
-def lower_stack_push(context: OpContext) -> Sequence[Known]:
-    """One entry more on an old-style stack; the value passes through."""
-    name = context.resource(0).name
-    known = context.effects.stack(name)
-    context.effects.stacks[name] = _pushed(context, known, context.inputs[1])
-    return [context.inputs[1]]
-
-
-def lower_stack_pop(context: OpContext) -> Sequence[Known]:
-    """The last entry of an old-style stack."""
-    name = context.resource(0).name
-    rest, item = _popped(context, context.effects.stack(name), output=0)
-    context.effects.stacks[name] = rest
-    return [item]
-
-
 RULES: dict[str, Rule] = {
     "EmptyTensorList": lower_empty,
-    "OptionalFromValue": lower_optional,
-    "OptionalGetValue": lower_optional_value,
-    "OptionalHasValue": lower_optional_presence,
-    "OptionalNone": lower_empty,
-    "StackPopV2": lower_stack_pop,
-    "StackPushV2": lower_stack_push,
-    "StackV2": lower_new_stack,
     "TensorListConcat": lower_stack,
     "TensorListConcatV2": lower_stack,
     "TensorListElementShape": lower_element_shape,
