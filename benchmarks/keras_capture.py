@@ -1,9 +1,9 @@
-"""How long it takes to capture and price a Keras training step.
+"""How long it takes to capture and model a Keras training step.
 
     python benchmarks/keras_capture.py [--only TEXT] [--batch 8]
 
 Tracing is TensorFlow's own time, and a program that runs spends it anyway; capturing
-(TensorFlow's graph to Popple's) and pricing (placing, planning, simulating) come only
+(TensorFlow's graph to Popple's) and modelling (placing, planning, simulating) come only
 when a report or the model is asked for. The limits are 2 s for the CNN and 15 s for
 ResNet-50, tracing left out.
 """
@@ -98,7 +98,7 @@ def trace(model: Any, case: Case, batch: int) -> Any:
     return step.get_concrete_function(inputs, tf.TensorSpec((batch,), tf.int32))
 
 
-def price(lowered: LoweredProgram) -> Modelled:
+def model_step(lowered: LoweredProgram) -> Modelled:
     """The captured step, placed, planned and simulated."""
     assert lowered.update is not None
     update = UpdateOptions(*lowered.update, lowered.gradients)
@@ -112,7 +112,9 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--batch", type=int, default=8)
     arguments = parser.parse_args()
-    print(f"{'model':12} {'trace':>8} {'capture':>8} {'price':>8} {'ops':>6}", end=" ")
+    print(
+        f"{'program':12} {'trace':>8} {'capture':>8} {'model':>8} {'ops':>6}", end=" "
+    )
     print(f"{'generic':>8} {'Gflop':>8} {'Mcycles':>8}")
     for name, case in CASES.items():
         if arguments.only.lower() not in name.lower():
@@ -123,7 +125,7 @@ def main() -> None:
         times.append(time.perf_counter())
         lowered = lower_program(LowerRequest(name, concrete.graph))
         times.append(time.perf_counter())
-        modelled = price(lowered)
+        modelled = model_step(lowered)
         times.append(time.perf_counter())
         spent = [after - before for before, after in itertools.pairwise(times)]
         cost = modelled.simulation.cost

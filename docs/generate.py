@@ -48,7 +48,9 @@ def render_tensorflow_options(*owners: str) -> str:
         for name, text in table.items()
         if name.split(".")[0] in owners
     ]
-    return render_table(("option", "supported", "what becomes of it"), sorted(rows))
+    return render_markdown_table(
+        ("option", "supported", "what becomes of it"), sorted(rows)
+    )
 
 
 def render_names() -> str:

@@ -51,7 +51,6 @@ EVERYTHING = CORE | {
     "popple.tensor_text",
     "popple.capture",
     "popple.device",
-    "popple.distributed",
     "popple.engine",
     "popple.viewer",
 }
@@ -91,14 +90,13 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     | MARKS
     | {"popple.capture", "popple.graph", "popple.pipeline", "popple.session"},
     "popple.device": BASE | {"popple.target"},
-    "popple.distributed": BASE | {"popple.target"},
     "popple.viewer": BASE | {"popple.report"},
     # Of the facade only its start: `popple run` serves TensorFlow's names as Python's
     # own start does.
     "popple.tools": CORE
     | {"popple", "popple.device", "popple.viewer", "tensorflow_ipu"},
-    "popple.notebook": CORE | {"popple", "popple.device", "popple.viewer"},
-    "poptorch": EVERYTHING,
+    # Its profiling is libpvti's.
+    "poptorch": EVERYTHING | {"libpvti"},
     # These extend poptorch, so they are the facades that import another. poptorch knows
     # poptorch_geometric by name only, and loads it when a program uses torch_geometric.
     "poptorch_geometric": EVERYTHING | {"poptorch"},
@@ -112,6 +110,15 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popart": frozenset(),
     "pva": frozenset({"popple.report", "popple.trace"}),
 }
+
+# What a package knows as text only and imports when a program needs it: the other way
+# round from MAY_IMPORT, since an extension imports what it extends.
+LOADED_BY_NAME: Mapping[str, frozenset[str]] = {
+    "poptorch": frozenset({"poptorch_geometric"}),
+}
+
+# How ARCHITECTURE.md says several packages at once.
+GROUPS = ((EVERYTHING, "all of popple"), (CORE, "core"), (BASE, "base"))
 
 TENSORFLOW_HOMES = (
     "ipu_tensorflow_addons",
@@ -160,12 +167,33 @@ def resolve_relative(source: Source, node: ast.ImportFrom) -> str:
 
 def literal_module(node: ast.Call) -> str | None:
     """The module named by `import_module("x")`, `LazyModule("x")`..., if literal."""
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else None
-    called = node.func.id if isinstance(node.func, ast.Name) else called
-    if called not in ("import_module", "__import__", "LazyModule") or not node.args:
+    if not is_import_call(node):
         return None
     value = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
     return value if isinstance(value, str) else None
+
+
+def names_for_later(source: Source) -> set[str]:
+    """Packages that a module knows as text, to import them when they are needed.
+
+    Text counts in modules that import what a variable names.
+    """
+    calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
+    if not any(is_import_call(call) and not literal_module(call) for call in calls):
+        return set()
+    texts = {
+        node.value
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    own = package_of(source.module)
+    return {package_of(text) for text in texts if text in FACADES} - {own}
+
+
+def is_import_call(node: ast.Call) -> bool:
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else None
+    called = node.func.id if isinstance(node.func, ast.Name) else called
+    return called in ("import_module", "__import__", "LazyModule") and bool(node.args)
 
 
 def is_module(name: str) -> bool:
@@ -234,13 +262,48 @@ def declared_distributions() -> set[str]:
     return {IMPORT_NAMES.get(name, name) for name in found}
 
 
+def in_words(package: str) -> str:
+    """What a package may import, as ARCHITECTURE.md says it."""
+    row = MAY_IMPORT[package]
+    found: list[str] = []
+    for group, words in GROUPS:
+        if group <= row:
+            found.append(words)
+            row -= group
+    parts = sorted(name.removeprefix("popple.") for name in row if "popple." in name)
+    others = sorted(f"`{name}`" for name in row if "popple." not in name)
+    return ", ".join([*found, *parts, *others]) or "nothing"
+
+
+def rows_of_architecture() -> dict[str, str]:
+    """The packages of ARCHITECTURE.md's table, and what it says that they import."""
+    found: dict[str, str] = {}
+    for line in (ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 3:
+            found.update(dict.fromkeys(re.findall(r"`([\w.]+)`", cells[0]), cells[2]))
+    return found
+
+
 def test_every_package_has_a_row() -> None:
-    assert {package_of(s.module) for s in sources_of_product()} <= set(MAY_IMPORT)
+    assert {package_of(s.module) for s in sources_of_product()} == set(MAY_IMPORT)
+
+
+def test_the_architecture_says_what_packages_import() -> None:
+    assert rows_of_architecture() == {name: in_words(name) for name in MAY_IMPORT}
 
 
 @pytest.mark.parametrize("package", sorted(MAY_IMPORT))
 def test_package_imports_only_what_its_row_allows(package: str) -> None:
     assert package_edges().get(package, set()) <= MAY_IMPORT[package]
+
+
+def test_packages_known_as_text_are_listed() -> None:
+    found: dict[str, set[str]] = {}
+    for source in sources_of_product():
+        own = package_of(source.module)
+        found.setdefault(own, set()).update(names_for_later(source) - MAY_IMPORT[own])
+    assert {own: names for own, names in found.items() if names} == LOADED_BY_NAME
 
 
 def test_the_table_itself_has_no_cycle() -> None:
@@ -303,6 +366,15 @@ def test_no_framework_is_loaded_by(module: str) -> None:
 def test_imports_are_seen(text: str, expected: list[str]) -> None:
     source = Source("popple.graph.text", SRC / "x.py", text, ast.parse(text))
     assert list(imports_of(source)) == expected
+
+
+def test_packages_known_as_text_are_seen() -> None:
+    for text, expected in (
+        ("NAMES = ['pva']\nimport_module(NAMES[0])", {"pva"}),
+        ("NAMES = ['pva']\nimport_module('json')", set()),
+    ):
+        source = Source("popple.graph.text", SRC / "x.py", text, ast.parse(text))
+        assert names_for_later(source) == expected
 
 
 def test_a_cycle_is_found() -> None:

@@ -25,6 +25,9 @@ LONG_FUNCTIONS: frozenset[str] = frozenset()
 # Where reading the environment is part of the job: fixed names, process launch, CLI.
 ENVIRONMENT_READERS = ("popple.tools", "popple.distributed", "popple.session.settings")
 
+# What users call on a wrapped model: over fifty documented methods, one state.
+LONG_CLASSES = {"poptorch._executor.PoplarExecutor"}
+
 DECISIONS = (
     ast.If,
     ast.IfExp,
@@ -156,7 +159,7 @@ def test_complexity() -> None:
 def test_class_spans() -> None:
     spans = spans_of_classes()
     assert statistics.median(spans.values()) <= 30
-    assert {name: span for name, span in spans.items() if span > 300} == {}
+    assert {name for name, span in spans.items() if span > 300} == LONG_CLASSES
 
 
 def test_file_lengths() -> None:

@@ -16,9 +16,9 @@ from benchmarks.calibration.layers import (
     pooling_case,
     reduction_case,
 )
+from benchmarks.calibration.model_case import Case, model_case
 from benchmarks.calibration.octave import octave_case
 from benchmarks.calibration.params import Params
-from benchmarks.calibration.price import Case, price
 from benchmarks.calibration.products import conv_case, fc_case, gemm_case
 from benchmarks.calibration.rows import NotExpressed, Row, Rows, read_csv
 from benchmarks.calibration.sequences import ctc_case, gru_case, lstm_case
@@ -90,7 +90,7 @@ def _figures(tool: str, text: str, chip: str) -> Mapping[str, float]:
     params = Params(text)
     case = TOOLS[tool](params)
     params.check_all_read()
-    found = price(case, chip, counts_code=tool not in _WITHOUT_CODE)
+    found = model_case(case, chip, counts_code=tool not in _WITHOUT_CODE)
     return {
         CYCLES: found.cycles,
         MAX_TILE: found.max_tile_bytes,

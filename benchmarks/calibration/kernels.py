@@ -1,8 +1,8 @@
 """Kernels: dense products, stencils and a matrix-vector product, measured on chips.
 
 Kernels that were written in C++, vertex by vertex, are in `hand_written`. A kernel that
-runs in a loop on its own output is priced by what one more round adds, so that loading
-and the first layout do not count.
+runs in a loop on its own output is modelled by what one more round adds, so that
+loading and the first layout do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.calibration.hand_written import (
     phase_cycles,
     sweep_seconds,
 )
-from benchmarks.calibration.price import Case, Once, Operation, price, zeros
+from benchmarks.calibration.model_case import Case, Once, Operation, model_case, zeros
 from benchmarks.calibration.published import (
     KERNELS,
     OTHER,
@@ -136,7 +136,7 @@ def cost_of_round(
     costs: list[Cost] = []
     for count in (2, 3):
         module = Once(partial(repeated, count), operands)
-        costs.append(_counted_cost(price(make(module), chip).modelled))
+        costs.append(_counted_cost(model_case(make(module), chip).modelled))
     return costs[1] + costs[0] * -1
 
 

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.calibration.model_case import Case, Once, Passes, zeros
 from benchmarks.calibration.params import Params
-from benchmarks.calibration.price import Case, Once, Passes, zeros
 from benchmarks.calibration.products import padding, with_options
 from benchmarks.calibration.rows import NotExpressed
 

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import poptorch
+from benchmarks.calibration.model_case import Case, Operation, feed, zeros
 from benchmarks.calibration.params import Params
-from benchmarks.calibration.price import Case, Operation, feed, zeros
 from benchmarks.calibration.products import convolution, with_options
 from benchmarks.calibration.rows import NotExpressed
 

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.calibration.model_case import Case, Once, Operation, Passes, zeros
 from benchmarks.calibration.params import Params
-from benchmarks.calibration.price import Case, Once, Operation, Passes, zeros
 from benchmarks.calibration.rows import NotExpressed
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import popple
 import poptorch
-from benchmarks.calibration.price import check_known, on_target, refusals
+from benchmarks.calibration.model_case import check_known, on_target, refusals
 
 _CHIPS_BY_PROCESS = 64
 _OVERLAPPED_BATCHES = 32

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.calibration.model_case import Case, Once, Operation, Passes, zeros
 from benchmarks.calibration.params import Params
-from benchmarks.calibration.price import Case, Once, Operation, Passes, zeros
 from benchmarks.calibration.products import with_options
 from benchmarks.calibration.rows import NotExpressed
 from popple.capture.torch.recurrent import gru_layer

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 import poptorch
+from benchmarks.calibration.model_case import Case, Once, zeros
 from benchmarks.calibration.params import Params
-from benchmarks.calibration.price import Case, Once, zeros
 from benchmarks.calibration.rows import NotExpressed
 
 _SIDES = ("left", "right")

@@ -1,8 +1,8 @@
 """Vertices: the multiply-accumulate vertex alone, timed on every tile of a Bow.
 
 A row is [N, 16] x [16, 16] with half numbers and half partials: one weight load, N
-field elements. It is priced as a convolution over a line on a Bow of one tile, of which
-only the cycles of the vertex count.
+field elements. It is modelled as a convolution over a line on a Bow of one tile, of
+which only the cycles of the vertex count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from benchmarks.calibration.price import Case, Once, price, zeros
+from benchmarks.calibration.model_case import Case, Once, model_case, zeros
 from benchmarks.calibration.rows import Row, Rows, read_csv
 from popple.program import Execute
 
@@ -38,7 +38,7 @@ def vertex_cycles(num_rows: int) -> int:
     case = Case(module, partials=torch.float16, num_tiles=1)
     return sum(
         group.cycles_by_tile.maximum
-        for step in price(case, "bow").modelled.simulation.steps
+        for step in model_case(case, "bow").modelled.simulation.steps
         if isinstance(step.step, Execute)
         for group in step.step.compute_set.vertices
         if "ConvPartial" in group.codelet.name

@@ -1,4 +1,4 @@
-"""Popple: programs for IPU-style processors, run anywhere and priced on the chip.
+"""Popple: programs for IPU-style processors, run anywhere, their cost modelled.
 
     popple.modelled(executor)     what a facade's object would cost on its target
     popple.model_graph(...)       place, plan and simulate a Graph

@@ -60,7 +60,8 @@ class ModelOptions:
     Without `ops` all ops are planned as `plan` says and as their notes do.
     `interleaved` is how stages of a pipeline take turns; `recompute` asks for forward
     work to be done again in backward stages; collectives are merged up to
-    `merged_bytes`.
+    `merged_bytes`. With `outlined_layers` repeated layers become calls of one function:
+    quicker to plan, each layer planned as its first one is.
     """
 
     strategy: Strategy = Strategy.SINGLE
@@ -71,6 +72,7 @@ class ModelOptions:
     recompute: bool = True
     interleaved: bool = False
     merged_bytes: int = 0
+    outlined_layers: bool = False
     update: UpdateOptions | None = None
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     ops: OpOptions | None = None

@@ -197,6 +197,8 @@ def passes_of(options: ModelOptions) -> list[place.Pass]:
         # The order is final but for convolutions that run side by side.
         place.GroupConvolutions(),
         place.MarkLinearLayers(),
+        # Last: it compares ops by all that passes have told about them.
+        *([place.Outline()] if options.outlined_layers else []),
     ]
 
 

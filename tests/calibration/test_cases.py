@@ -12,12 +12,12 @@ from benchmarks.calibration.clip import Clip
 from benchmarks.calibration.compiler import TOOLS
 from benchmarks.calibration.footprints import layer_sizes
 from benchmarks.calibration.kernels import kernel_rows
+from benchmarks.calibration.model_case import Case, ModelledCase, Once, model_case
 from benchmarks.calibration.models import model_rows
 from benchmarks.calibration.packing import sequences_by_row
 from benchmarks.calibration.params import Params
 from benchmarks.calibration.popliner import Profiled, ops_by_layer
 from benchmarks.calibration.pretraining import pipeline_of
-from benchmarks.calibration.price import Case, Once, Price, price
 from benchmarks.calibration.published import Published, published_rows
 from benchmarks.calibration.roformer import RoFormer
 from benchmarks.calibration.rows import NotExpressed
@@ -28,17 +28,19 @@ from benchmarks.calibration.vertices import vertex_cycles
 DATA = Path(__file__).parent / "data"
 
 
-def priced(tool: str, text: str, chip: str = "gc200") -> tuple[Case, Price]:
+def modelled(tool: str, text: str, chip: str = "gc200") -> tuple[Case, ModelledCase]:
     case = TOOLS[tool](Params(text))
-    return case, price(case, chip)
+    return case, model_case(case, chip)
 
 
 def kinds(tool: str, text: str) -> list[str]:
-    return [op.kind for op in priced(tool, text)[1].modelled.graph.ops]
+    return [op.kind for op in modelled(tool, text)[1].modelled.graph.ops]
 
 
 def test_a_layer_runs_three_products_and_an_update() -> None:
-    _, found = priced("fc", "--input-size 64 --output-size 32 --batch-size 16 --bias 0")
+    _, found = modelled(
+        "fc", "--input-size 64 --output-size 32 --batch-size 16 --bias 0"
+    )
     costs = found.modelled.simulation.cost_by_op
     ops = found.modelled.graph.ops
     counted = [op for op in ops if op.kind == "matmul" or op.name == "weights.update"]
@@ -66,8 +68,8 @@ def test_padding_on_one_side() -> None:
 def test_fewer_tiles_take_more_cycles() -> None:
     text = "--shape=64,1024 --dims=0 --type=half --operation=ADD"
     all_tiles, few = (
-        priced("reduction", text),
-        priced("reduction", f"{text} --tiles-per-ipu=16"),
+        modelled("reduction", text),
+        modelled("reduction", f"{text} --tiles-per-ipu=16"),
     )
     assert few[1].cycles > all_tiles[1].cycles
 
@@ -81,12 +83,12 @@ def test_an_octave_without_low_inputs_has_two_convolutions() -> None:
 def test_an_op_without_a_rule_is_refused() -> None:
     case = Case(Once(torch.linalg.inv, {"a": torch.eye(4)}))
     with pytest.raises(NotExpressed, match="no rule plans"):
-        price(case, "gc200")
+        model_case(case, "gc200")
 
 
 def test_a_bias_is_refused() -> None:
     with pytest.raises(NotExpressed, match="bias"):
-        priced("fc", "--input-size 64 --output-size 32")
+        modelled("fc", "--input-size 64 --output-size 32")
 
 
 def test_more_elements_take_the_vertex_longer() -> None:
@@ -114,8 +116,8 @@ def test_every_published_row_is_in_a_set() -> None:
 
 def test_code_that_a_tool_never_compiles_has_no_memory() -> None:
     text = "--input-size 8 --output-size 8 --bias 0"
-    _, whole = priced("fc", text)
-    bare = price(TOOLS["fc"](Params(text)), "gc200", counts_code=False)
+    _, whole = modelled("fc", text)
+    bare = model_case(TOOLS["fc"](Params(text)), "gc200", counts_code=False)
     held = whole.modelled.simulation.memory.by_category
     uncounted = (
         "controlCode vertexCode internalExchangeCode hostExchangeCode "

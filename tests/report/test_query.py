@@ -186,7 +186,7 @@ def test_operations_from_steps(contents: rp.ReportContents, tmp_path: Path) -> N
 def test_generic_ops_are_noted(report: rp.Report) -> None:
     modelled, generic = rp.summarize(report).notes
     assert "modelled, not measured" in modelled
-    assert generic == "Priced by the generic rule: aten.bar (3), aten.foo (1)."
+    assert generic == "Modelled by the generic rule: aten.bar (3), aten.foo (1)."
 
 
 def test_view_is_json_with_the_agreed_keys(report: rp.Report) -> None:

@@ -1,4 +1,4 @@
-"""Virtual devices that other processes respect.
+"""Virtual devices of a pod: ids, attach and release, locks between processes.
 
 In: a `System`. Out: numbered devices as on the real machine, and leases on them that
 no other process can hold at the same time; a killed process lets go of its own.

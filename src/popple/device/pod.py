@@ -91,6 +91,7 @@ class Lease:
         traceback: TracebackType | None,
     ) -> None:
         if self.is_held:
+            # The program may have released it inside the block.
             self.release()
 
 

@@ -1,4 +1,4 @@
-"""Graph: ops over values, what is computed. Printable, parsable, verifiable."""
+"""Graph: ops over values, what one micro-batch computes; op table, text, verify."""
 
 from popple.graph.attrs import Attr, AttrDef, AttrType
 from popple.graph.dependencies import find_dependencies

@@ -1,4 +1,4 @@
-"""Attributes: what an op computes beyond its operands, and how they are checked.
+"""Attributes of ops: their definitions (AttrDef), types, defaults and checks (Schema).
 
 An `OpDef` lists the attributes of its ops as `AttrDef`s, its `Schema`. What an op is
 given is held against that list when the op is made: a mistyped name or a number in
@@ -115,6 +115,8 @@ class Schema:
 
     def __init__(self, attrs: Iterable[AttrDef]) -> None:
         self._attrs = {known.name: known for known in attrs}
+        # Worked out once: every op of a kind, and every copy that a pass makes, is
+        # checked.
         self._mandatory = [k for k in self._attrs.values() if k.is_mandatory]
         self._defaults: dict[str, Attr] = {
             known.name: known.default
@@ -143,6 +145,8 @@ class Schema:
             if known.name not in attrs:
                 what = f"{subject} lacks the attribute {known.name!r}."
                 raise GraphError(what, where=where, remedy=f"It is: {known.doc}")
+        # Complete attributes make signatures equal, whether a front end wrote a default
+        # or not.
         return {**self._defaults, **attrs} if self._defaults else attrs
 
     def said(self, attrs: Mapping[str, Attr]) -> dict[str, Attr]:

@@ -1,4 +1,4 @@
-"""Dependencies: which ops must run before which, however a pass reorders them."""
+"""Dependencies between ops: reads, writes and off-chip stores that fix their order."""
 
 from __future__ import annotations
 
@@ -34,11 +34,14 @@ class _Walk:
 
     def add(self, position: int, op: Op) -> tuple[int, ...]:
         """What an op depends on; the op is the latest from then on."""
+        # Memory, not names: a view or an in-place result conflicts with its owner.
         roots = dict.fromkeys(map(self._graph.root, (*op.inputs, *op.outputs)))
         written = self._written(op)
         found = [self._maker[name] for name in op.inputs if name in self._maker]
         found += [self._writer[root] for root in roots if root in self._writer]
         found += [reader for root in written for reader in self._readers[root]]
+        # Off-chip buffers are not values of the graph, so any load may read what was
+        # stored.
         found += self._stores if op.kind in (_LOAD, _STORE) else ()
         self._note(position, op, roots, written)
         return tuple(dict.fromkeys(found))
@@ -55,6 +58,8 @@ class _Walk:
         for root in roots:
             if root in written:
                 self._writer[root] = position
+                # Later writers wait for this one, which has waited for the readers
+                # before it.
                 self._readers[root] = []
             else:
                 self._readers[root].append(position)

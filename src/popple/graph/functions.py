@@ -1,4 +1,4 @@
-"""Functions of a graph: who runs them, and in which order they depend on each other."""
+"""Functions of a graph: calls, loops and branches that run them, and their order."""
 
 from __future__ import annotations
 

@@ -96,6 +96,7 @@ class Op:
     @property
     def source_chip(self) -> int:
         """The chip whose memory the op reads: its own, but for copies between chips."""
+        # A copy between chips stands on the chip that receives.
         source = self.attrs.get("source") if self.kind == "chip_copy" else None
         return source if isinstance(source, int) else self.chip
 
@@ -222,6 +223,8 @@ class Graph:
         """A copy in which every function is changed; without functions, this graph."""
         if not self.functions:
             return self
+        # A body sees all functions while it is changed, and keeps none: they belong to
+        # the graph.
         bodies = {
             name: replace(change(self.body(name)), functions={})
             for name in self.functions

@@ -1,4 +1,4 @@
-"""Notes: what front ends and passes tell the planner about one op.
+"""Notes: advice of front ends and passes to the planner about one op.
 
 An attribute says what an op computes and belongs to its kind; a note says how the op is
 to be run and may stand on any op. A wrong note costs time or memory, never values, and
@@ -142,6 +142,7 @@ def sorted_labels(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def render_notes(notes: Notes) -> str:
     """What the notes say, as JSON; `parse_notes` gives them back."""
     data = {name: _as_json(value) for name, value in notes.said().items()}
+    # As an object, so that the text reads like what the program wrote.
     if "labels" in data:
         data["labels"] = dict(notes.labels)
     return json.dumps(data)

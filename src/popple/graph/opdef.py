@@ -1,4 +1,4 @@
-"""OpDef: one entry of the op table, and the checks entries share."""
+"""OpDef: one entry of the op table (name, family, arity, attributes), shared checks."""
 
 from __future__ import annotations
 

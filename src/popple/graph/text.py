@@ -1,4 +1,4 @@
-"""The text form of a Graph: printing and parsing, each the inverse of the other.
+"""Text form of a Graph: render and parse, each the inverse of the other.
 
     graph "train" strategy=single num_chips=1 ... {
       input %x : f32[16,64]
@@ -40,6 +40,7 @@ _HEAD = re.compile(
     r'(?P<word>graph|function) (?P<name>"(?:[^"\\]|\\.)*")(?P<execution>.*) \{$'
 )
 _GIVEN = re.compile(r"(?P<role>input|weight|state|constant|argument) (?P<rest>%.*)$")
+# Names may hold anything but spaces, so results are found by ` : ` and ` ; `.
 _OP = re.compile(
     r"(?P<kind>\w+) %(?P<name>\S+)(?: : (?P<results>.*?))? = "
     r"\((?P<inputs>[^)]*)\)(?: (?P<attrs>\{.*?\}))?(?: notes (?P<notes>\{.*?\}))? "
@@ -58,6 +59,7 @@ def render_graph(graph: Graph) -> str:
 def _render_one(word: str, graph: Graph) -> str:
     lines = [f"{word} {json.dumps(graph.name)}{_render_execution(graph.execution)} {{"]
     for value in graph.values.values():
+        # Activations are declared where their op makes them.
         if value.role is not Role.ACTIVATION:
             lines.append(f"  {value.role.value} {_render_value(value)}")
     lines += [f"  {_render_op(graph, op)}" for op in graph.ops]

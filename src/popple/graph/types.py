@@ -1,4 +1,4 @@
-"""Element types and tensor types: what a Value holds, as the machine sees it."""
+"""Element types (DType) and tensor types (TensorType) of values."""
 
 from __future__ import annotations
 

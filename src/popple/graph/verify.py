@@ -1,4 +1,4 @@
-"""The rules every Graph obeys; `verify` raises for the first one broken."""
+"""Verify that a Graph is well formed; the first rule that is broken raises."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def verify(graph: Graph) -> None:
             raise _error(function, "a function has no functions of its own")
         _verify_roles(function)
         _verify_graph(graph.body(name))
+    # Raises for functions that run themselves.
     function_order(graph)
     _verify_graph(graph)
 
@@ -64,6 +65,7 @@ def _verify_roles(function: Graph) -> None:
             role = value.role.value
             raise _error(function, f"%{value.name} is a {role}, which must be given")
     for op in function.ops:
+        # A function may be run from several chips: its place is that of its caller.
         if op.chip or op.stage:
             raise _error(function, "has a chip or stage inside a function", op)
 

@@ -47,6 +47,8 @@ def _without_dead(graph: Graph, kept: frozenset[str]) -> Graph:
 
 def _without_unused(graph: Graph) -> Graph:
     """Functions are dropped until all that are left are run somewhere."""
+    if not graph.functions:
+        return graph
     used = num_sites(graph)
     if used.keys() >= graph.functions.keys():
         return graph

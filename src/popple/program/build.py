@@ -46,6 +46,9 @@ def vertex_groups(
     Neighbours on a tile that are equal become one entry of a group. The order is kept
     because workers take vertices in turn, so it decides which worker has most to do.
     """
+    # A group holds at most one entry of a tile, so the position in the tile's order is
+    # part of the key: a codelet that returns after another one on the same tile begins
+    # a new group.
     groups: dict[_Key, dict[int, tuple[int, PlacedVertex]]] = defaultdict(dict)
     last: dict[int, tuple[_Key, PlacedVertex]] = {}
     for vertex in vertices:
@@ -83,9 +86,13 @@ def linear_mapping(
     grains = ceil_div(num_elements, grain)
     if not grains:
         return TileVector.zeros(num_tiles)
+    # Both bounds ask for more grains on a tile: the tiles there are, and the least
+    # bytes that are worth a tile.
     most_tiles = max(1, grains // ceil_div(minimum, grain))
     per_tile = max(ceil_div(grains, num_tiles), ceil_div(grains, most_tiles))
     used = ceil_div(grains, per_tile)
+    # Bounds of equal shares rounded down, so sizes differ by one grain and long and
+    # short shares alternate instead of all long ones coming first.
     bounds = np.arange(used + 1, dtype=np.int64) * grains // used * grain
     bounds[-1] = num_elements
     mapped = TileVector.from_array(np.diff(bounds) * element_bytes)

@@ -1,4 +1,4 @@
-"""Tile vectors seen chip by chip: totals, largest values, and who takes part."""
+"""Tile vectors by chip: totals, largest values, and the chips that a step touches."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def busy_chip_runs(
     vector: TileVector, tiles_per_chip: int
 ) -> Iterator[tuple[int, int, int]]:
     """Like `chip_runs`, zeros left out: most vectors concern one chip of many."""
+    # Not a filter over `chip_runs`: on a pod the zeros of all other chips would be cut
+    # at every chip's end first.
     first = 0
     for count, value in vector.runs:
         stop = first + count
@@ -100,6 +102,8 @@ class ChipFinder:
         for vector in traffic_of(step):
             runs = busy_chip_runs(vector, self._program.tiles_per_chip)
             chips.update(chip for chip, _, _ in runs)
+        # A hand-written exchange may name chips in flows without bytes on their tiles;
+        # these chips still wait for it.
         if isinstance(step, GlobalExchange):
             for source, destination, _ in step.flows:
                 chips.update((source, destination))

@@ -52,6 +52,7 @@ def root_ids(steps: Numbering) -> Mapping[str, int]:
 
 def child_ids(steps: Numbering, step_id: int) -> Iterator[int]:
     """The steps directly inside a step, in order."""
+    # Numbers are depth first, so the next sibling begins where a child ends.
     child, end = step_id + 1, steps[step_id].end_id
     while child < end:
         yield child
@@ -60,6 +61,8 @@ def child_ids(steps: Numbering, step_id: int) -> Iterator[int]:
 
 def call_order(program: Program) -> tuple[str, ...]:
     """Names of functions, callees before their callers. Calls must not recurse."""
+    # A dict as an ordered set. A function enters after its callees; entering it before
+    # would put it ahead of them.
     order: dict[str, None] = {}
 
     def visit(step: Step) -> None:
@@ -85,5 +88,6 @@ def _number(step: Step, parent: int, path: str, rows: list[NumberedStep]) -> Non
     children = children_of(step)
     for child in children:
         _number(child, number, f"{path}/{label_of(child)}", rows)
+    # Rows are tuples: the end is known only once all children have numbers.
     if children:
         rows[number] = row._replace(end_id=len(rows))

@@ -1,4 +1,4 @@
-"""From the text of `render_program` back to the Program."""
+"""Parse the text form of a Program, as `render_program` prints it."""
 
 from __future__ import annotations
 
@@ -129,6 +129,7 @@ def _parse_if(part: Statement) -> If:
 
 def _parse_switch(part: Statement) -> Switch:
     part.expect(1, ["name"])
+    # An empty block is refused by the same words: the switch itself is not a `default`.
     *cases, default = part.inner() or [part]
     if default.word != "default" or any(case.word != "case" for case in cases):
         part.fail("holds cases, then default")

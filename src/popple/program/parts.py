@@ -1,4 +1,4 @@
-"""The parts of a step: the steps inside it, its vectors, the variables it names."""
+"""Parts of a step: child steps, tile vectors, variables that it reads and writes."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def accesses_of(step: Step) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return step.reads, step.writes
     if isinstance(step, WriteUndef):
         return (), (step.variable,)
+    # Every tile tests the predicate itself, so the variable must be live until then.
     if isinstance(step, If | RepeatWhile):
         return (step.predicate,), ()
     if isinstance(step, Switch):

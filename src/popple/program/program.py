@@ -1,4 +1,4 @@
-"""Program: what the machine runs. Steps over tile-mapped variables."""
+"""Program: steps over tile-mapped variables, the form that the machine runs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class Program:
     neither code nor vertices of their own.
     """
 
+    # Chips of other replicas are left out: replicas run the same steps at the same
+    # time, and what they send each other is in the flows of a GlobalExchange.
     name: str
     num_chips: int
     tiles_per_chip: int

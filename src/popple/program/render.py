@@ -198,4 +198,6 @@ def _vector(vector: TileVector) -> str:
 
 
 def _quote(text: str) -> str:
+    # Names come from users and may hold quotes or line breaks; JSON escapes both, and
+    # the parser reads a statement line by line.
     return json.dumps(text)

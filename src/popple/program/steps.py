@@ -1,4 +1,4 @@
-"""Steps: what a machine can be told to do, as plain data.
+"""Steps of a program: compute sets, exchanges, stream copies, loops, calls; plain data.
 
     Step = Sequence | Parallel | Repeat | RepeatWhile | If | Switch | Call    control
          | Execute                                                        compute
@@ -40,6 +40,9 @@ class Direction(enum.Enum):
 class Execute:
     """One compute phase."""
 
+    # Variables are named, not held: one variable is used by many steps, and a name
+    # keeps steps comparable and printable. The names feed liveness only; the time of a
+    # step follows from its vectors.
     compute_set: ComputeSet
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@
       word ...
     }
 
-Knows nothing of steps; `text` gives the statements their meaning.
+Knows nothing of steps; `parse` gives the statements their meaning.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ Item: TypeAlias = str | tuple[int, ...]
 """In a list: a text, a run `1400x24` or a flow `0->1:64`."""
 Value: TypeAlias = str | int | tuple[Item, ...]
 
+# Flows and runs stand before plain integers, which would match their first digits.
 _TOKEN = re.compile(
     r'(?P<text>"(?:[^"\\]|\\.)*")'
     r"|(?P<flow>\d+->\d+:-?\d+)|(?P<run>\d+x-?\d+)|(?P<int>-?\d+)"
@@ -138,6 +139,7 @@ class _Reader:
     """Reads tokens from left to right."""
 
     def __init__(self, tokens: tuple[Token, ...]) -> None:
+        # An end token lets every reader peek without asking whether tokens are left.
         last_line = tokens[-1].line if tokens else 1
         self._tokens = (*tokens, Token("end", "the end", last_line))
         self._next = 0

@@ -31,6 +31,8 @@ class TileVector:
     runs: tuple[Run, ...]
 
     def __post_init__(self) -> None:
+        # Normal form makes `==` and `hash` mean equality of contents, which the caches
+        # of planner and simulator rely on.
         previous: int | None = None
         for count, value in self.runs:
             if count <= 0 or value == previous:
@@ -65,6 +67,8 @@ class TileVector:
         cls, total: int, used_tiles: int, num_tiles: int, grain: int = 1
     ) -> TileVector:
         """`total` dealt in grains over the first `used_tiles` tiles, largest first."""
+        # At least one tile is used, so that a total of 0 still gives a vector of the
+        # right size.
         grains = -(-total // grain)
         used = max(1, min(used_tiles, num_tiles, max(grains, 1)))
         each, extra = divmod(grains, used)
@@ -78,6 +82,8 @@ class TileVector:
         """A vector from one number per tile."""
         if values.size == 0:
             return cls(())
+        # Runs by array arithmetic: a loop over 1472 tiles for each vector would
+        # dominate.
         starts = np.flatnonzero(np.diff(values)) + 1
         bounds = [0, *starts.tolist(), int(values.size)]
         return cls.of(
@@ -193,6 +199,8 @@ def combine(
 def aligned_runs(vectors: Sequence[TileVector]) -> Iterable[Sequence[int]]:
     """Rows [count, value of each vector] over the common refinement of all runs."""
     first = vectors[0]
+    # Most steps work on vectors that are constant or share one layout. These two cases
+    # are found by identity and length, without merging the ends of runs.
     others = [vector for vector in vectors if vector.runs is not first.runs]
     if len(first.runs) == 1 and all(len(vector.runs) == 1 for vector in others):
         _check_sizes(vectors)
@@ -204,6 +212,8 @@ def aligned_runs(vectors: Sequence[TileVector]) -> Iterable[Sequence[int]]:
 
 
 def _refined_runs(vectors: Sequence[TileVector]) -> list[list[int]]:
+    # Every end of a run in any vector cuts all of them. Each vector is then walked once
+    # over the common pieces, which costs the sum of all runs, not their product.
     ends = {0}
     for vector in vectors:
         ends.update(itertools.accumulate(count for count, _ in vector.runs))
@@ -240,6 +250,8 @@ class TileSum:
 
     def add(self, vector: TileVector, factor: int = 1) -> None:
         """Add `factor` times a vector."""
+        # A vector as its differences from tile to tile: a run of any length costs two
+        # entries.
         first, level = 0, 0
         for count, value in vector.runs:
             if value != level:

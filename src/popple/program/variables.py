@@ -38,9 +38,10 @@ class Category(enum.Enum):
 class Variable:
     """Bytes on tiles. Always-live variables keep their memory for the whole run.
 
-    `bytes_by_tile` spans all tiles of all chips of a replica. Interleaved variables
-    lie in the memory region that can be read two words a cycle; operands are read while
-    such ones are written and share no memory element with them.
+    `bytes_by_tile` spans all tiles of all chips of a replica. `is_interleaved`: the
+    variable lies in the memory region that can be read two words a cycle.
+    `is_operand`: it is read while interleaved variables are written, so that it shares
+    no memory element with them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The rules every Program obeys; `verify` raises for the first one broken."""
+"""Verify that a Program is well formed; the first rule that is broken raises."""
 
 from __future__ import annotations
 
@@ -53,6 +53,8 @@ class _Verifier:
             raise self._error("has no tiles")
         self._verify_variables()
         self._verify_calls()
+        # A step that stands in several places of the tree is checked once, under its
+        # last path.
         rows = {id(row.step): row for row in number_steps(program)}.values()
         for row in rows:
             self._verify_vectors(row.path, vectors_of(row.step))
@@ -68,6 +70,7 @@ class _Verifier:
             self._verify_vectors(f"variable {name!r}", [variable.bytes_by_tile])
 
     def _verify_calls(self) -> None:
+        # Numbering files both under their names.
         if MAIN in self._program.functions:
             what = f"has a function called {MAIN!r}, the name of its own steps"
             raise self._error(what)
@@ -78,6 +81,9 @@ class _Verifier:
     def _follow_calls(
         self, name: str, callers: tuple[str, ...], finished: set[str]
     ) -> None:
+        # Functions have one set of code and variables on the machine, without a call
+        # stack: recursion could not run, and timing by callees before callers would not
+        # end.
         if name in callers:
             circle = " -> ".join([*callers[callers.index(name) :], name])
             raise self._error(f"has functions that call themselves: {circle}")
@@ -127,12 +133,18 @@ class _Verifier:
             raise self._error(f"expects {step.expected_count} rounds", where)
 
     def _verify_compute_set(self, where: str, compute_set: ComputeSet) -> None:
+        # Code and vertex state are counted once for each name (`sim/footprint.py`), so
+        # that two compute sets of one name would lose the memory of one. Identity is
+        # asked first because equal sets mostly are the same object, and vectors are
+        # slow to compare.
         known = self._compute_sets.setdefault(compute_set.name, compute_set)
         if known is not compute_set and known != compute_set:
             what = f"gives other vertices to compute set {known.name!r}"
             raise self._error(what, where, "Give every compute set its own name.")
 
     def _verify_branches(self, where: str, step: Parallel) -> None:
+        # Compute and host traffic of a chip are booked apart: with I/O tiles both run
+        # at the same time, on different tiles.
         taken: dict[tuple[int, bool], int] = {}
         for index, branch in enumerate(step.branches):
             is_traffic = self._is_host_traffic(branch)

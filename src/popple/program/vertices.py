@@ -75,6 +75,9 @@ def worker_cycles(
     totals = [0] * num_workers
     first = 0
     for count, each in zip(counts, cycles, strict=True):
+        # Dealing goes on where the previous group stopped, so groups must not be dealt
+        # one by one from the first worker: that would load the first workers with every
+        # remainder.
         whole, rest = divmod(count, num_workers)
         for index in range(num_workers):
             extra = (index - first) % num_workers < rest

@@ -1,7 +1,7 @@
-"""Recording: what was modelled becomes the contents of a report.
+"""Record: turn graph, plan and simulation into the contents of a report.
 
-One replica is recorded; `info` says how many there are. Step numbers of the simulation
-are the program ids of the report.
+One replica is recorded (docs/decisions/0007); `info` says how many there are. Step
+numbers of the simulation are the program ids of the report.
 """
 
 from popple.record.operations import record_operations

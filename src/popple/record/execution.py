@@ -1,4 +1,4 @@
-"""Executed steps in time, and where the cycles of all tiles went."""
+"""Execution trace of a report: steps over time, and totals of tile cycles by kind."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ def record_steps(simulation: Simulation, tree: ProgramTree) -> list[ReportStep]:
     """The steps of one run in order of time."""
     rows = simulation.executed_steps(MAX_STEPS)
     steps: list[ReportStep] = []
+    # The simulation has one row for each chip, the format one step with all its chips.
+    # Rows of one execution are neighbours.
     for (step_id, _), together in groupby(rows, _step_and_start):
         steps += _report_steps(simulation, tree, step_id, list(together))
     return steps
@@ -57,6 +59,8 @@ def _report_steps(
         yield from _stream_steps(simulation, tree, step_id, step, rows)
         return
     sync = _sync_cycles(simulation, step_id)
+    # The format knows a sync as a step without a program: it belongs to no node of the
+    # tree, though a leaf here includes its own.
     if sync:
         kind = "External" if isinstance(step, GlobalExchange) else "Internal"
         yield ReportStep("Sync", None, kind, _waiting(simulation, rows, sync))
@@ -75,6 +79,7 @@ def _sync_cycles(simulation: Simulation, step_id: int) -> int:
 def _waiting(
     simulation: Simulation, rows: list[ExecutedStep], cycles: int
 ) -> tuple[StepOnChip, ...]:
+    # A barrier holds all tiles of a chip, also those that send and receive nothing.
     everyone = ((simulation.program.tiles_per_chip, cycles),)
     return tuple(lockstep(row.chip, row.start_cycles, everyone) for row in rows)
 
@@ -89,6 +94,7 @@ def _stream_steps(
     """Begin, mid and end follow one another on every chip that takes part."""
     program = simulation.program
     totals = chip_totals(step.bytes_by_tile, program.num_chips, program.tiles_per_chip)
+    # Chips with fewer bytes end their parts earlier, so each has an offset of its own.
     offsets = {row.chip: row.start_cycles for row in rows}
     for part, kind in enumerate(STREAM_PARTS):
         chips: list[StepOnChip] = []
@@ -97,6 +103,7 @@ def _stream_steps(
             tiles = row.cycles_by_tile.presence().scaled(cycles)
             chips.append(lockstep(row.chip, offsets[row.chip], tiles.runs))
             offsets[row.chip] += cycles
+        # In the format the middle part has one name as a program and another as a step.
         name = "StreamCopy" if kind == "StreamCopyMid" else kind
         yield ReportStep(name, tree.stream_parts[step_id][part], None, tuple(chips))
 
@@ -119,10 +126,14 @@ def record_totals(simulation: Simulation) -> CycleTotals:
         elif account := _ACCOUNTS.get(type(row.step)):
             sums[account] += leaf.cycles_by_tile.total * count
     cycles = simulation.cost.cycles
+    # The format has no account for idle tiles: waiting for others is sync, as the
+    # vendor's tools count it.
     idle = cycles * simulation.program.num_tiles - sum(sums.values())
     return CycleTotals(
         0,
         cycles,
+        # Active cycles are those in which vertices run; nothing else is modelled as
+        # compute.
         TileCycles(active_compute=sums["compute"], sync=max(idle, 0), **sums),
     )
 

@@ -1,7 +1,7 @@
-"""Why ops cost what they cost, as the JSON that goes with each of them.
+"""Explanations of op costs as JSON: plan chosen, plans not taken, steps with cycles.
 
-In: the plan of an op and what the steps made from it took. Out: its choice in words,
-plans not taken, and the steps with their cycles; `popple explain` reads it.
+In: the plan of an op and the times of the steps made from it. Out: one JSON text for
+each op, which `popple explain` reads.
 """
 
 from __future__ import annotations
@@ -52,9 +52,12 @@ def record_steps_by_op(simulation: Simulation) -> Mapping[str, list[StepRecord]]
             continue
         if (text := texts.get(id(leaf))) is None:
             text = texts[id(leaf)] = _describe(row.step, leaf)
+        # Labels begin with the op, which the reader has asked for.
         name = label_of(row.step).removeprefix(f"{row.step.op}/")
         record = StepRecord(name, text, leaf.cost.cycles * count)
         known = found.setdefault(row.step.op, {})
+        # An op that runs in parts, or on several chips, has steps of one name many
+        # times.
         earlier = known.get(record.name)
         known[record.name] = earlier + record if earlier else record
     return {op: list(steps.values()) for op, steps in found.items()}

@@ -1,4 +1,4 @@
-"""Memory by tile and category, variables and their liveness."""
+"""Memory of a report: bytes by tile and category, variables, liveness."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from popple.sim import Liveness, Memory, Simulation
 
 
 def record_memory(memory: Memory) -> MemoryByTile:
-    """Every way of counting the bytes of a tile."""
+    """Bytes of every tile: total, always live, transient, interleaved, overflowed."""
     interleaved = memory.interleaved
     return MemoryByTile(
         total_bytes=memory.total.runs,
@@ -35,6 +35,8 @@ def record_memory(memory: Memory) -> MemoryByTile:
         always_live_bytes=memory.always_live_bytes.runs,
         transient_peak_bytes=memory.transient_bytes.runs,
         interleaved_bytes=interleaved.runs,
+        # Gaps lie below interleaved data (`sim/elements.py`), so they belong to the
+        # plain region.
         interleaved_with_gaps_bytes=interleaved.runs,
         non_interleaved_bytes=_without(memory.total, interleaved).runs,
         non_interleaved_with_gaps_bytes=_without(
@@ -54,7 +56,11 @@ def record_categories(memory: Memory) -> Iterator[MemoryByCategory]:
     for category, total in memory.by_category.items():
         interleaved = TileVector.zeros(len(total))
         if category is Category.VARIABLE:
+            # The interleaved peak and the peak of the tile may be at different steps:
+            # the share never exceeds the bytes of the category.
             interleaved = combine(min, [total, memory.interleaved])
+        # Overlapped bytes are those that share an address over time. Without addresses
+        # all bytes at the peak count as not overlapped.
         yield MemoryByCategory(
             category=category.value,
             interleaved=interleaved.runs,
@@ -78,9 +84,12 @@ def record_variables(
     Code and state are variables of the format too, one for each category.
     """
     intervals = {
+        # The format's intervals exclude their end.
         name: tuple((first, last + 1) for first, last in liveness.intervals[name])
         for name in liveness.intervals
     }
+    # Variables of a graph come first, so that an index below their number finds the
+    # same variable in the program.
     rest = _code_and_state(program, liveness, memory)
     vectors = [(n, v.bytes_by_tile) for n, v in program.variables.items()] + rest
     patterns = [intervals.get(name) for name in program.variables]
@@ -102,6 +111,8 @@ def _on_chips(
     for chip, num_bytes in enumerate(chip_totals(vector, program.num_chips, size)):
         if num_bytes:
             here = vector
+            # Vectors keep the length of all chips, whichever chip holds the variable:
+            # readers index them by global tile.
             if program.num_chips > 1:
                 first = chip * size
                 here = vector.part(first, first + size).shifted(first, len(vector))

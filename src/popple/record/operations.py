@@ -1,4 +1,4 @@
-"""What every op of the graph costs, with the plan behind it."""
+"""Operations of a report: cycles, bytes, flops and plan of every graph op."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ def _executions_by_op(simulation: Simulation) -> Mapping[str, int]:
     ):
         if leaf is not None:
             key = getattr(row.step, "op", ""), row.path.partition("/")[0]
+            # Steps of an op may be in loops of its plan and run more often than the op
+            # itself.
             counts[key] = min(counts.get(key, count), count)
     totals: Counter[str] = Counter()
     for (name, _), count in counts.items():
@@ -91,9 +93,12 @@ def _operation(
         link_cycles=cost.link_cycles,
         host_cycles=cost.host_cycles,
         sync_cycles=cost.sync_cycles,
+        # Rules that count flops of the whole op, not of vertices, leave none in the
+        # steps.
         flops=cost.flops or plan.flops * num_executions,
         num_executions=num_executions,
         num_vertices=_num_vertices(plan),
+        # A plan that memory made slower says more about the op than its longest phase.
         bound_by="memory" if plan.is_memory_bound else bound_by(cost),
         rule=plan.rule,
         memory_bytes=_result_bytes(graph, op) + temporary_bytes,

@@ -1,4 +1,4 @@
-"""The tree of programs, its compute sets and vertex types."""
+"""Program tree of a report: nodes, compute sets, vertex types, entry programs."""
 
 from __future__ import annotations
 
@@ -94,6 +94,8 @@ class TreeRecorder:
         self._debug_ids = debug_ids
         self._instruction_bytes = instruction
         self._tree = ProgramTree()
+        # By identity: the program keeps its compute sets alive, and comparing their
+        # vectors would be slow.
         self._compute_set_ids: dict[int, int] = {}
         self._codelets: dict[Codelet, int] = {}
         self._counts: dict[int, list[TileVector]] = {}
@@ -121,6 +123,8 @@ class TreeRecorder:
         children = tuple(child_ids(self._simulation.steps, step_id))
         debug_id = self._debug_ids.get(getattr(step, "op", ""))
         if isinstance(step, StreamCopy):
+            # A stream copy is one step here and three programs in the format. Their ids
+            # come behind all step numbers, which thereby stay program ids.
             first = len(self._simulation.steps) + len(extra)
             children = (first, first + 1, first + 2)
             self._tree.stream_parts[step_id] = children
@@ -163,6 +167,9 @@ class TreeRecorder:
 
     def _exchange_code(self, step: Exchange) -> TileVector:
         """Code of an exchange by tile; that of an outlined op stands elsewhere."""
+        # Code that an exchange reuses from an earlier one (`sim/reuse.py`) is listed
+        # with both: the format describes the exchange, memory by category counts it
+        # once.
         is_shared = step.op in self._program.outlined
         return exchange_instructions(step).scaled(
             0 if is_shared else self._instruction_bytes
@@ -176,6 +183,7 @@ class TreeRecorder:
             traffic = self._traffic(step_id, step.received_by_tile, step.sent_by_tile)
             return ExchangePayload(traffic, code.runs)
         if isinstance(step, GlobalExchange):
+            # Every exchange between chips begins with an external sync.
             traffic = self._traffic(step_id, step.received_by_tile, step.sent_by_tile)
             return ChipExchangePayload(traffic, SyncKind.EXTERNAL.value)
         if isinstance(step, Repeat):

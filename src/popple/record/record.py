@@ -1,4 +1,4 @@
-"""`record`: everything that was modelled as the contents of one report."""
+"""`record`: the contents of a report from graph, planned program and simulation."""
 
 from __future__ import annotations
 
@@ -57,6 +57,8 @@ def record(
         graph_info=_graph_info(tree, len(planned.program.variables)),
         memory_by_tile=record_memory(simulation.memory),
         producer_version=_version(),
+        # Derived from the graph, not random: files of one compilation are matched by
+        # this id, and two runs of one program can be compared.
         compilation_id=hashlib.sha256(text.encode()).hexdigest()[:32],
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         target_parameters=record_parameters(target),

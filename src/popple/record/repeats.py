@@ -1,4 +1,4 @@
-"""Reports of programs that ran more than once: the modelled run, again and again."""
+"""Repeat the modelled run in a report, for programs that ran more than once."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def repeat_run(contents: ReportContents, num_runs: int) -> ReportContents:
             replace(
                 run,
                 id=n,
+                # Runs are laid end to end: time between calls depends on the host,
+                # which is not modelled.
                 start_epoch_us=run.start_epoch_us + n * (run.elapsed_us or 0),
                 start_cycles_by_chip=_shifted(
                     run.start_cycles_by_chip, n * total.cycles

@@ -1,4 +1,4 @@
-"""The target of a report."""
+"""Target of a report: the chips of one replica and their constants."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ def record_target(target: Target) -> TargetInfo:
         bytes_per_tile=chip.tile_memory_bytes,
         clock_hz=chip.clock_hz,
         architecture=chip.architecture,
+        # The vendor's word for a modelled machine, which its tools show as such.
         kind="IPU_MODEL",
         min_sync_delay_cycles=chip.min_sync_delay_cycles,
         details=_details(chip),
+        # Delays of single tiles are not published: every tile has the mean.
         sync_delay_cycles_by_tile=((target.num_tiles, chip.mean_sync_delay_cycles),),
     )
 
@@ -26,10 +28,12 @@ def _details(chip: Chip) -> TargetDetails:
     elements = range(0, chip.tile_memory_bytes, chip.memory_element_bytes)
     return TargetDetails(
         supervisor_fetch_delay_cycles=chip.supervisor_fetch_delay_cycles,
+        # Offsets are counted from the start of tile memory, not from its base address.
         memory_element_offsets=tuple(elements),
         interleaved_memory_start=chip.interleaved_start_bytes,
         memory_region_offsets=(0, chip.interleaved_start_bytes),
         tile_memory_base_address=chip.tile_memory_base_address,
+        # Tiles of a super tile share their exchange bus.
         tiles_per_super_tile=chip.tiles_per_exchange_bus,
         num_worker_contexts=chip.num_workers,
         exchange_bytes_per_cycle=chip.exchange_bytes_per_cycle,

@@ -1,4 +1,4 @@
-"""Reports: the vendor's `profile.pop` format, written, read, queried, printed.
+"""Reports: write, read, query and print files of the vendor's `profile.pop` format.
 
     ReportContents --write_report--> directory --open_report--> Report
                                                                   |

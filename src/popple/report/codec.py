@@ -1,4 +1,4 @@
-"""The number codes of a report file, each with its inverse.
+"""Codecs of a report file: varints and run-length coded tile vectors, both ways.
 
     varint     7 bits a byte, most significant group first, last byte >= 0x80
     varints    a plain list of them
@@ -35,6 +35,8 @@ def encode_varint(value: int) -> bytes:
     """One non-negative number as a varint."""
     if value < 0:
         raise ReportError(f"a report stores no negative numbers, got {value}.")
+    # Built from the last group, which carries the mark, to the first, then turned
+    # round.
     groups = [value & 0x7F | 0x80]
     while value := value >> 7:
         groups.append(value & 0x7F)
@@ -69,6 +71,8 @@ def decode_varints(blob: bytes) -> IntArray:
     lengths = np.diff(ends, prepend=-1)
     if lengths.max(initial=0) > _MAX_GROUPS:
         raise ReportError("a number list holds a number of more than 63 bits.")
+    # Byte place by byte place over all numbers at once: files hold thousands of
+    # vectors, and a loop over bytes in Python is what opening a report would wait for.
     values = np.zeros(ends.size, np.int64)
     for place in range(int(lengths.max(initial=0))):
         reaches = lengths > place
@@ -86,10 +90,13 @@ def merge_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 def encode_rle(runs: Runs) -> bytes:
     """A run vector as an rle blob."""
+    # A vector that came from a file goes back byte for byte, without being decoded.
     if isinstance(runs, StoredRuns):
         return runs.blob
     blob = bytearray()
     for is_single, group in groupby(merge_runs(runs), key=lambda run: run[0] == 1):
+        # Neighbouring single values share one header; a header for each would double
+        # them.
         if is_single:
             values = [value for _, value in group]
             blob += encode_varints([2 * len(values) + 1, *values])
@@ -145,6 +152,8 @@ def runs_of(array: npt.ArrayLike) -> tuple[Run, ...]:
     values = np.asarray(array, np.int64)
     if not values.size:
         return ()
+    # A first value that differs from what is put in front makes the first run begin at
+    # 0.
     starts = np.flatnonzero(np.diff(values, prepend=values[0] - 1))
     counts = np.diff(starts, append=values.size)
     return tuple(zip(counts.tolist(), values[starts].tolist(), strict=True))

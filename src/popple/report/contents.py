@@ -1,6 +1,6 @@
-"""Everything that goes into a report, as one frozen value.
+"""ReportContents: all records of a report as one frozen value, checked when made.
 
-The caller fills a `ReportContents` from a ProgramNode and a Simulation;
+`popple.record` fills a `ReportContents` from a Program and a Simulation;
 `write_report` turns it into files and `Report.contents` turns files back into it.
 Nothing is derived here, only checked: ids must refer to something and vectors
 over tiles must cover the tiles of the target.
@@ -62,7 +62,7 @@ class ReportContents:
     `popple_version`, `modelled` (1 for a model, not a measurement),
     `samples_per_run`, `device_iterations`, `gradient_accumulation`, `replicas`,
     `execution_strategy`, `model_seconds`. `generic_ops` counts the framework ops
-    that were priced by the generic rule.
+    that were modelled by the generic rule.
     """
 
     target: TargetInfo
@@ -145,6 +145,7 @@ class ReportContents:
 
     def _check_steps(self) -> None:
         known = {program.id for program in self.programs}
+        # Syncs have no program.
         used = {step.program_id for step in self.steps} - {None}
         used |= {step.program_id for step in self.liveness_steps}
         _require("steps", "program", used, known)
@@ -152,6 +153,7 @@ class ReportContents:
         _require("steps", "chip", chips, range(self.target.num_chips))
 
     def _check_variables(self) -> None:
+        # The class of variables without memory is used but never stored.
         known = {NO_CLASS_ID, *(each.id for each in self.liveness_classes)}
         used = {variable.class_id for variable in self.variables}
         _require("variables", "liveness class", used, known)

@@ -1,4 +1,4 @@
-"""Opens report files, Popple's own and genuine ones, and hands out their parts.
+"""Open and read report files, Popple's own and genuine ones of the vendor's tools.
 
 In: a report directory or a `.pop` file. Out: a `Report`, whose parts are read
 when they are first asked for and kept. A file that is missing, damaged or of an
@@ -67,6 +67,7 @@ def _part(select: Callable[[sqlite3.Connection], T]) -> Part[T]:
 
 def _only(table: RecordTable[T]) -> Part[T]:
     def load(report: Report) -> T:
+        # More or fewer rows than one is damage: `load` turns the ValueError into that.
         (record,) = table.select(report.connection)
         return record
 
@@ -156,6 +157,7 @@ class Report:
         self._connection: sqlite3.Connection | None = _connect(path)
         try:
             self._verify()
+        # The caller gets no object to close if the constructor raises.
         except BaseException:
             self.close()
             raise
@@ -217,6 +219,8 @@ class Report:
     def _verify(self) -> None:
         self.load("size", _verify_size)
         self.load("tables", _verify_tables)
+        # Minor versions add columns and tables, which readers by column name do not
+        # notice.
         version = self.format_version
         if version.major != _MAJOR:
             raise ReportError(
@@ -238,6 +242,7 @@ def _find_file(path: Path) -> Path:
 
 def _connect(path: Path) -> sqlite3.Connection:
     try:
+        # Read only: SQLite would otherwise create a file that is missing.
         return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     except sqlite3.OperationalError as error:
         raise ReportError(f"{error}.", where=str(path), remedy=_REMEDY) from error

@@ -1,4 +1,4 @@
-"""The text `popple report DIR` prints."""
+"""Render the summary of a report as the text that `popple report DIR` prints."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from popple.report.read import Report
 from popple.text_table import LEFT, Column, align_rows
 from popple.units import render_bytes, render_count, render_percent
 
+# Fixed, not that of the terminal: the same report gives the same text anywhere.
 _WIDTH = 100
 _INDENT = "  "
 _NAME, _KIND = Column(least=44, most=44), Column(least=16, most=16)
@@ -70,6 +71,7 @@ def _operation_lines(report: Report, costliest: Sequence[Operation]) -> list[str
         )
         for each in costliest
     )
+    # Fixed widths: pages of two reports can be compared line by line.
     columns = (_NAME, _KIND, _CYCLES, _PERCENT, LEFT)
     lines = align_rows([heading, *rows], columns, _INDENT)
     return ["Costliest operations", *map(_cut, lines)]

@@ -12,6 +12,7 @@ import sqlite3
 
 REPORT_FILE = "profile.pop"
 
+# `n` and `x`: genuine files declare some integers as INT, and some without a type.
 _KINDS = {
     "i": "INTEGER",
     "t": "TEXT",
@@ -131,6 +132,7 @@ COMPILATION_TABLES = {
     "compilation_steps": "id key, name t",
 }
 
+# Written whether the program ran or not; a genuine file has them once it ran.
 EXECUTION_TABLES = {
     "steps": """id key, type t, program i?, sync_type t?, host_exchange i?,
         inter_ipu_exchange i?, exchange i?, compute_set i?""",
@@ -166,6 +168,7 @@ EXECUTION_TABLES = {
     "blocks": "tile i, cycles_from i, cycles_to i, block_id i?, type i",
 }
 
+# Other readers of the format look tables up by name and ignore these.
 POPPLE_TABLES = {
     "popple_info": "key t, value x | key",
     "popple_operations": """id key, name t, kind t, family t, phase t, chip i?,

@@ -1,4 +1,4 @@
-"""The small files beside `profile.pop`: `debug.cbor` and `framework.json`.
+"""Files beside `profile.pop`: debug contexts (`debug.cbor`) and `framework.json`.
 
 `debug.cbor` maps the id of each debug context to its name, parent, module and
 source line; `framework.json` names the framework. Files of other producers have
@@ -44,6 +44,8 @@ def read_debug(path: Path) -> tuple[DebugContext, ...]:
         entries = cbor2.loads(path.read_bytes())
     except cbor2.CBORDecodeError as error:
         raise _unreadable(path, error) from error
+    # Another producer's layout, or a number as the whole file: not damage, only
+    # unknown.
     if not isinstance(entries, Mapping):
         return ()
     items = cast(Mapping[Any, Any], entries).items()

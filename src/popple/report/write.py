@@ -1,4 +1,4 @@
-"""Writes a report directory: `profile.pop`, `debug.cbor`, `framework.json`.
+"""Write a report directory: `profile.pop`, `debug.cbor`, `framework.json`.
 
 In: a `ReportContents`. Out: three files, each of which appears whole or not at
 all. `profile.pop` is replaced last, so a writer that dies leaves the old report.
@@ -77,6 +77,7 @@ def _insert_settings(connection: sqlite3.Connection, contents: ReportContents) -
     ):
         table.insert(connection, parameters)
     settings.insert_texts(connection, "date_time", "string", [contents.created])
+    # The id belongs to the compilation and to the execution; here both are in one file.
     for table in ("compilation_info", "execution_info"):
         ids = [contents.compilation_id]
         settings.insert_texts(connection, table, "compilation_id", ids)
@@ -98,6 +99,7 @@ def _insert_program(connection: sqlite3.Connection, contents: ReportContents) ->
     execution.insert_steps(
         connection, contents.steps, contents.programs, index, executed
     )
+    # Last: until here the writers collect the vectors of all tables above.
     compiled.insert(connection, COMPILED)
     executed.insert(connection, EXECUTED)
 

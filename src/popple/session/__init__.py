@@ -1,11 +1,12 @@
-"""Sessions: what every facade does with a captured program, whatever its framework.
+"""Sessions: settings, batches, cost and reports of a program, for every facade.
 
-settings   what the environment asks for: target, backend, reports
-batches    how the data of one call are cut and its outputs chosen
-cost       the modelled cost of a program, made when someone asks
-cache      what is known of programs that were compiled before
-reports    where the report of a program goes, and which runs it shows
-torch/     the step of a PyTorch program: traced, held in memory, run
+settings   environment variables: target, backend, device, reports
+batches    micro-batches of one call, and which of their outputs are returned
+cost       the modelled cost of a program, computed on request, and its report
+cache      the executable cache: one file for each compiled program
+times      host times of inputs and outputs, for performance counters
+
+Steps that hold tensors are beside their engines: `engine/torch/session` for PyTorch.
 """
 
 from popple.session.batches import (

@@ -18,7 +18,11 @@ from popple.errors import UsageError
 
 
 class InputGroups(enum.Enum):
-    """Which replicas read the same input: neighbours, or every so-many-th one."""
+    """Which replicas read the same input.
+
+    With 4 replicas in groups of 2: CONSECUTIVE pairs 0 with 1 and 2 with 3, ORTHOGONAL
+    pairs 0 with 2 and 1 with 3.
+    """
 
     CONSECUTIVE = "consecutive"
     ORTHOGONAL = "orthogonal"
@@ -78,10 +82,12 @@ class Repetition:
 
     @property
     def share(self) -> float:
-        """What is left to multiply accumulated gradients by."""
+        """The factor by which the accumulated gradients of a process are multiplied."""
         if not self.is_mean:
             return 1.0
         if self.is_running_mean:
+            # A running mean has divided by the micro-batches of this process already;
+            # only the mean over processes is left.
             return 1.0 / self.processes
         return 1.0 / self.micro_batches_per_update
 
@@ -136,6 +142,7 @@ class BatchPlan:
 
         An input without dimensions goes to a single micro-batch whole.
         """
+        # A scalar cannot be cut, so it has a share only where there is one part.
         if not shape:
             return 1 if self.num_shares == 1 else None
         size, shares = shape[0], self.num_shares
@@ -143,6 +150,9 @@ class BatchPlan:
 
     def share_of(self, place: MicroBatch) -> int:
         """Index of the part that the micro-batch at `place` reads."""
+        # Replicas change fastest, as PopTorch's documentation orders the batch
+        # dimension: scripts that compare with a loop over micro-batches rely on this
+        # order.
         step = place.device_iteration * self.accumulation + place.accumulation_step
         return step * self.num_input_groups + self._input_group(place.replica)
 
@@ -173,6 +183,8 @@ class OutputPlan:
             replicas=self.replicas,
             return_period=self.return_period,
         )
+        # A period in the options of the model has to divide the iterations. An output
+        # with a mode of its own may have any period: what is left over is dropped.
         if not self.may_be_short and self.device_iterations % self.period:
             raise UsageError(
                 f"every {self.return_period}-th iteration is to be returned, but "
@@ -193,6 +205,7 @@ class OutputPlan:
     @property
     def factor(self) -> int:
         """How many micro-batches' worth of output a call returns."""
+        # One output of each replica: its last, or the sum of all that it made.
         if self.mode in (Returned.FINAL, Returned.SUM):
             return self.replicas
         return self.num_steps // self.period * self.replicas

@@ -1,9 +1,9 @@
-"""The executable cache: what is known about models that were compiled before.
+"""The executable cache: graph and modelled cycles of compiled models, on disk.
 
-One JSON file per model in the directory the program chose, named by a hash of all
-that the compiled model depends on. It holds the captured graph and, once someone has
-asked for it, the modelled cycles, so that a later run need not model them again.
-Values are traced anew each time: that is quick, and no code is ever read from a file.
+One JSON file per model in the directory that the program chose, named by a hash of
+graph, options, target and version. Once the cycles have been asked for, the file holds
+them, so that a later run need not model them again. Steps are traced anew each time:
+that is quick, and no code is ever read from a file.
 """
 
 from __future__ import annotations
@@ -45,13 +45,15 @@ class ExecutableCache:
         self, directory: Path, graph: Graph, options: ModelOptions, target: Target
     ) -> None:
         text = render_graph(graph)
+        # Options and target are dataclasses of plain data, so their text holds every
+        # field: a changed option or chip constant gives another file.
         self._fresh = CacheEntry(__version__, graph.name, text)
         key = "\n".join([__version__, text, repr(options), repr(target)])
         digest = hashlib.sha256(key.encode()).hexdigest()
         self.path = directory / f"{digest}.json"
 
     def open(self) -> CacheEntry:
-        """What is known; from now on there is a file."""
+        """The entry of this model, written to its file if there was none."""
         found = self._read()
         if found is not None:
             _LOG.debug("Found the model in the executable cache: %s", self.path)
@@ -72,6 +74,8 @@ class ExecutableCache:
         except (ValueError, TypeError):
             _LOG.warning("%s in the executable cache is damaged.", self.path)
             return None
+        # The name is a digest, but the file is the user's to copy and edit: cycles are
+        # taken only if they were made of the same graph by the same version.
         is_same = replace(entry, cycles=None) == self._fresh
         return entry if is_same and type(fields.get("cycles")) in _COUNT else None
 

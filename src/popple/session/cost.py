@@ -1,6 +1,6 @@
-"""What a program costs on its target: modelled when someone asks, once; its report.
+"""The modelled cost of a program on its target, computed once on request; its report.
 
-Running a program never waits for its model, nor for the import of what makes it.
+Running a program never waits for the model, nor for importing planner and simulator.
 Reports, cycle counts and `popple.modelled` ask. The engine options autoReport.* ask for
 reports as the vendor's stack does; `popple run --report` asks for one of every program.
 """
@@ -27,6 +27,7 @@ _PROFILES = (
     "autoReport.outputExecutionProfile",
 )
 _RUNS_SHOWN = ("autoReport.all", "autoReport.outputExecutionProfile")
+# Poplar's names, and its default of two runs in an execution profile.
 _MAX_RUNS = "autoReport.executionProfileProgramRunCount"
 _DEFAULT_MAX_RUNS = "2"
 
@@ -64,6 +65,8 @@ class ModelledCost:
         self._modelled: Modelled | None = None
         self._cycles: int | None = None
         self._cache: ExecutableCache | None = None
+        # The key of the cache is the graph, so with a cache the program is captured
+        # now.
         if cache_directory is not None:
             request = self.request
             parts = (request.graph, request.options, request.target)
@@ -88,6 +91,8 @@ class ModelledCost:
     def modelled(self) -> Modelled:
         """Graph, program and simulation of one call."""
         if self._modelled is None:
+            # Planner and simulator are imported here: a program that only runs never
+            # needs them.
             from popple.pipeline import model_graph
 
             request = self.request
@@ -118,8 +123,8 @@ Write = Callable[[Path, int], object]
 class ProgramReport:
     """The report of one program: where it lies and how many runs it may show.
 
-    What a program costs is known before it runs, so the report of a program that has
-    not run yet shows a run already. One that was removed is not written again.
+    The cost of a program is modelled before it runs, so the report shows one run from
+    the beginning. A report that the user has removed is not written again.
     """
 
     directory: Path
@@ -128,12 +133,14 @@ class ProgramReport:
     num_runs: int = 0
 
     def begin(self) -> None:
-        """Write it for the first time."""
+        """Write the report for the first time, with one run."""
         self.write(self.directory, 1)
 
     def add_run(self) -> None:
-        """The program runs once more; the report shows that up to its limit."""
+        """Count a run of the program; the report shows runs up to `max_runs`."""
         self.num_runs += 1
+        # The first run is in the report since `begin`. All runs are modelled alike, so
+        # the file is written anew with one more of them.
         if 1 < self.num_runs <= self.max_runs and self._is_there():
             self.write(self.directory, self.num_runs)
 
@@ -155,6 +162,8 @@ def find_report(
     of their own gives that in `own_name`. Under `popple run` reports of one process
     never replace each other.
     """
+    # Engine options come first: a program that chose its directory finds its report
+    # there under `popple run` too.
     if any(_is_on(engine, key) for key in _PROFILES):
         parent = Path(engine.get("autoReport.directory") or ".")
         path = parent / name if own_name is None else _unused(parent / own_name())

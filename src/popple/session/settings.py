@@ -1,4 +1,4 @@
-"""What the environment asks for, read in one place for all facades.
+"""Settings: the environment variables of Popple, read in one place for all facades.
 
     POPPLE_TARGET    the machine that programs see and are modelled on
     POPPLE_BACKEND   how steps are executed: replay, inductor
@@ -42,11 +42,16 @@ class Settings:
 
 
 def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings of this moment: programs may change them between two models."""
+    """Read the settings from the environment as it is now.
+
+    They are not kept: programs may change the variables between two models.
+    """
     found = os.environ if environ is None else environ
     numerics = found.get("POPPLE_NUMERICS", "").split(",")
     report = found.get("POPPLE_REPORT")
     return Settings(
+        # Empty text counts as unset, as in a shell where a variable cannot always be
+        # removed.
         target=found.get("POPPLE_TARGET", ""),
         backend=found.get("POPPLE_BACKEND") or "replay",
         device=found.get("POPPLE_DEVICE") or "cpu",
@@ -69,6 +74,8 @@ def engine_options(
             f"{_ENGINE_OPTIONS} is not a JSON object: {error}.",
             remedy='Write it like {"autoReport.all": "true"}.',
         ) from error
+    # The user's shell wins, as with Poplar: profiles are turned on without changing the
+    # program.
     return {name: _as_text(value) for name, value in {**given, **extra}.items()}
 
 

@@ -1,4 +1,4 @@
-"""When a call asked for its inputs and gave out its outputs, and what follows from it.
+"""Host times of inputs and outputs of a call: performance counters and latencies.
 
 Four times per micro-batch, in seconds of the host's clock: the input is asked for and
 complete, the output is ready and has been taken. All tensors of a micro-batch travel
@@ -26,17 +26,17 @@ class CallTimes:
         self.output_complete: list[float] = []
 
     def add_input(self, asked: float) -> None:
-        """An input asked for at `asked` is complete now."""
+        """Note that an input that was asked for at `asked` is complete now."""
         self.input.append(asked)
         self.input_complete.append(clock())
 
     def add_output(self, ready: float) -> None:
-        """An output that was ready at `ready` has been taken now."""
+        """Note that an output that was ready at `ready` has been taken now."""
         self.output.append(ready)
         self.output_complete.append(clock())
 
     def counters(self, num_inputs: int, num_outputs: int) -> PerfCounters:
-        """The times by event and tensor."""
+        """The times by event and tensor, as PopTorch's `getPerfCounters` has them."""
         return {
             "input": _for_each(num_inputs, self.input),
             "input_complete": _for_each(num_inputs, self.input_complete),
@@ -45,23 +45,25 @@ class CallTimes:
         }
 
     def host_to_device(self) -> Latency:
-        """From an input being asked for to its being complete."""
+        """Latency from the request for an input to its arrival."""
         return _latency(self.input, self.input_complete)
 
     def compute(self) -> Latency:
-        """From the input being complete to the output being ready."""
+        """Latency from the arrival of the input to the output being ready."""
         return _latency(self.input_complete, self.output)
 
     def device_to_host(self) -> Latency:
-        """From the output being ready to its being taken."""
+        """Latency from the output being ready to the host having taken it."""
         return _latency(self.output, self.output_complete)
 
     def round_trip(self) -> Latency:
-        """From the input being asked for to the output being taken."""
+        """Latency from the request for an input to the host having its output."""
         return _latency(self.input, self.output_complete)
 
 
 def _for_each(count: int, times: list[float]) -> list[list[float]]:
+    # A list of its own for each tensor: callers may change what they are given. Without
+    # tensors there still is one empty list.
     return [list(times) for _ in range(count)] or [[]]
 
 

@@ -1,4 +1,4 @@
-"""Program + Target -> Simulation: how long it takes, and how much memory.
+"""Simulate a Program on a Target: cycles, memory of every tile, liveness, timeline.
 
 Knows nothing of graphs and plans: a program written by hand is simulated like any
 other.

@@ -37,6 +37,8 @@ class Cost:
         )
 
     def __add__(self, other: Cost) -> Cost:
+        # Written out field by field, here and below: costs are added for every step of
+        # a program, and a loop over the fields of a dataclass is slow.
         return Cost(
             self.compute_cycles + other.compute_cycles,
             self.exchange_cycles + other.exchange_cycles,
@@ -64,6 +66,8 @@ class Cost:
 
     def beside(self, other: Cost) -> Cost:
         """Both at the same time: the cycles of the longer, the work of both."""
+        # Phases of two parts side by side overlap in unknown ways. Those of the longer
+        # part are kept whole, so that the phases still add up to the time that passes.
         longer = other if other.cycles > self.cycles else self
         return Cost(
             longer.compute_cycles,

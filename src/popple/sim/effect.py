@@ -1,8 +1,9 @@
-"""Effect: what a part of a program may do to variables, as sets with an algebra.
+"""Effect: reads and writes of a part of a program as composable sets, for liveness.
 
-A set of variables is an integer whose bit i stands for variable i. Effects compose:
-`first.then(second)` for parts that follow one another, `one.either(other)` for parts
-of which one runs. That is all liveness needs to know about steps.
+A set of variables is an integer whose bit i stands for variable i, so that thousands of
+variables are handled by one operation. Effects compose: `first.then(second)` for parts
+that follow one another, `one.either(other)` for parts of which one runs. Liveness needs
+to know nothing else about steps.
 """
 
 from __future__ import annotations
@@ -43,11 +44,17 @@ class Effect(NamedTuple):
         )
 
     def written_after(self, written: int) -> int:
-        """Variables last written, after this part; `written` were so before it."""
+        """The variables whose last use is a write, after this part.
+
+        `written` is the same set before this part.
+        """
         return self.last_write | (written & self.kept)
 
     def next_before(self, after: NextUse) -> NextUse:
-        """The next use of variables before this part; `after` is that behind it."""
+        """The next use of variables at the beginning of this part.
+
+        `after` is their next use at its end.
+        """
         return NextUse(
             self.first_read | (after.read & self.kept),
             self.first_write | (after.write & self.kept),
@@ -79,5 +86,8 @@ NEVER_USED = NextUse(0, 0)
 
 def leaf_effect(every: int, reads: int, writes: int, ended: int = 0) -> Effect:
     """A step that reads, then writes, or that ends the contents of variables."""
+    # A step that reads what it writes updates in place: the contents that it needs are
+    # those from before, so its first use is the read. Ended variables are neither kept
+    # nor used, which stops liveness on both sides.
     kept = every & ~(reads | writes | ended)
     return Effect(kept, reads, writes & ~reads, writes)

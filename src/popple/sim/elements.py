@@ -1,10 +1,11 @@
-"""How far the memory of every tile reaches where vertices need their data apart.
+"""Gaps in tile memory where vertices need operands in different memory elements.
 
 A tile reads and writes several words in one cycle if they lie in different memory
 elements. The vertices of the convolution units depend on that: the partials they write
-lie in interleaved memory, in elements that hold nothing of what they read. Memory is
-filled in this order: what stays for the whole run, what else is alive, what the vertex
-reads; then interleaved data, its partials among them. The gaps between are lost.
+lie in interleaved memory, in elements that hold none of their operands. Memory is
+filled in this order: always-live data, other live variables, the operands of the
+vertex; then interleaved variables, the partials among them. The gaps between are lost.
+Addresses are not assigned (docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -31,24 +32,29 @@ def find_reach(
     always_live_bytes: TileVector,
     chip: Chip,
 ) -> TileVector:
-    """Where memory ends at most while such vertices run; 0 on tiles without.
+    """The highest address in use while such vertices run; 0 on tiles without them.
 
-    `sweep` is over the transient variables and knows the bytes that are always live.
+    `sweep` is over the transient variables; `always_live_bytes` is one of its others.
     """
     reach, always = sweep.zeros(), sweep.zeros()
     where, values = sweep.spread(always_live_bytes)
     always[where] = values
     wanted = dict(_find_vertices(transient, steps))
     interleaved = [v for v in transient.values() if v.is_interleaved]
+    # Interleaved variables of other vertices lie beside the partials, above the
+    # operands, so they are taken out of the plain part below.
     fast = sweep.of_some(interleaved, liveness.intervals)
     for (step_id, held), (_, fast_held) in zip(
         sweep.at(wanted), fast.at(wanted), strict=True
     ):
         vectors = [transient[name].bytes_by_tile for name in wanted[step_id]]
         span, partials = sweep.spread(vectors[-1])
+        # Only tiles with partials count, so everything is cut to their segments.
         read = [_within(span, sweep, vector) for vector in vectors[:-1]]
         plain = always[span] + held[span] - fast_held[span]
         end = _end_of(plain - sum(read), read, chip)
+        # A boundary at the partials even if the plain region is not full: interleaved
+        # memory begins at its own address.
         behind = np.maximum(end, chip.interleaved_start_bytes)
         start = _next_boundary(behind, chip.memory_element_bytes, chip)
         end = start + fast_held[span] + TAIL_BYTES
@@ -83,6 +89,9 @@ def _end_of(below: Counts, read: Sequence[Counts], chip: Chip) -> Counts:
     """Where operands end that follow one another above what lies below."""
     end = below
     for number, size in enumerate(read):
+        # The first operand may share an element with what lies below it, which the
+        # vertex does not read. On a GC2 `operand_bytes` is one word of 64 bits:
+        # operands lie side by side there.
         start = _next_boundary(end, chip.operand_bytes, chip) if number else end
         end = np.where(size, start + size, end)
     return end
@@ -91,6 +100,8 @@ def _end_of(below: Counts, read: Sequence[Counts], chip: Chip) -> Counts:
 def _next_boundary(address: Counts, size: int, chip: Chip) -> Counts:
     """The next multiple of a size, of twice the size among interleaved elements."""
     region, pair = chip.interleaved_start_bytes, 2 * size
+    # Interleaved memory alternates between two elements word by word, so there a
+    # boundary comes every two elements, counted from the start of the region.
     plain = np.minimum(-(-address // size) * size, region)
     interleaved = region - (region - address) // pair * pair
     return np.where(address > region, interleaved, plain)

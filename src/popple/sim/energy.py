@@ -1,9 +1,9 @@
-"""Energy: a simple estimate of what a run of a program draws.
+"""Energy: a rough estimate of joules and watts of a run.
 
     idle      the chips' idle power, as long as the run takes
     compute   peak less idle power, shared by the tiles: a tile draws its share while
               it computes, so all of them together draw the peak
-    exchange  a price for each byte that arrives, from tiles, chips or the host
+    exchange  picojoules for each byte that arrives, from tiles, chips or the host
 
 In: times, tile cycles and bytes of a simulation. Out: joules by cause. Published
 figures fix no more than that: a tile is taken to draw as much for an addition as for
@@ -68,6 +68,7 @@ def estimate_energy(
     `compute_tile_cycles` are the cycles of all tiles in which they compute, `num_bytes`
     what arrives from other tiles, other chips and the host, or goes there.
     """
+    # Idle power is drawn by all chips for the whole run, waiting ones included.
     seconds = cycles / chip.clock_hz
     byte_joules = chip.exchange_picojoules_per_byte * _JOULES_PER_PICOJOULE
     return Energy(

@@ -1,9 +1,9 @@
-"""Which variables are live at every step: data flow over the tree of steps.
+"""Liveness by data flow over the tree of steps: the live variables of every step.
 
-Backwards: what is used next. Forwards: what was written last. Both follow from the
-effects of the parts of the tree, so loops need no iteration and functions are seen
-once: their effect stands for them wherever they are called, and what holds at any of
-the calls holds in their body.
+Backwards: the next use of each variable. Forwards: its last write. Both follow from the
+effects of the parts of the tree, so loops need no fixed-point iteration and functions
+are analysed once: their effect stands for them wherever they are called, and what holds
+at any of the calls holds in their body.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def live_sets(
     it begins. Steps that are never reached hold nothing.
     """
     flow = _Flow(uses, num_names, program, steps)
+    # Callers first: a body can be placed only when all calls of it are known.
     for name in (MAIN, *reversed(call_order(program))):
         flow.place_root(name)
     return flow.live
@@ -74,6 +75,8 @@ class _Flow:
         self._every = (1 << num_names) - 1
         self._nothing = Effect(self._every, 0, 0, 0)
         self._effects = [self._nothing] * len(steps)
+        # Callees first, and inside a root from the last number to the first, which
+        # visits children before their parents.
         for name in (*call_order(program), MAIN):
             root = steps[self._roots[name]]
             for step_id in range(root.end_id - 1, root.id - 1, -1):
@@ -96,6 +99,8 @@ class _Flow:
         inner = [self._effects[child] for child in child_ids(self._steps, step_id)]
         if isinstance(step, Repeat):
             return inner[0] if step.count else self._nothing
+        # The condition runs once more than the body. Two rounds need no second term: an
+        # effect followed by itself has the same first and last uses.
         if isinstance(step, RepeatWhile):
             test, body = inner[0].then(self._own_effect(step_id)), inner[1]
             return test.then(body.then(test).either(self._nothing))
@@ -114,6 +119,8 @@ class _Flow:
     def _chain(self, parts: Sequence[Effect]) -> Effect:
         whole = self._nothing
         for part in parts:
+            # Most steps touch no variable of the group, and share one object that says
+            # so.
             if part is not self._nothing:
                 whole = whole.then(part)
         return whole
@@ -133,11 +140,14 @@ class _Flow:
         step = self._steps[step_id].step
         effect = self._effects[step_id]
         if not isinstance(step, Control):
+            # What a step writes takes memory while it runs, even if nobody reads it.
             used = effect.first_read | effect.first_write
             self.live[step_id] = used | after.live(effect.written_after(written))
             return
         self.live[step_id] = effect.next_before(after).live(written)
         inner = tuple(child_ids(self._steps, step_id))
+        # Branches of Parallel run on different chips (`verify` sees to it), so that
+        # placing them one after the other moves no chip's peak.
         if isinstance(step, StepSequence | Parallel):
             self._place_chain(inner, written, after)
         elif isinstance(step, Repeat):
@@ -150,6 +160,8 @@ class _Flow:
             for arm in inner:
                 self._place(arm, own.written_after(written), after)
         else:
+            # A call: its callers are merged, and the body is placed when its turn
+            # comes.
             known, wanted = self._entries.get(step.function, (0, NEVER_USED))
             entry = (known | written, wanted.either(after))
             self._entries[step.function] = entry

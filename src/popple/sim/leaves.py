@@ -37,8 +37,9 @@ class LeafTime:
     """One execution of a leaf.
 
     `cycles_by_chip` is 0 on chips that take no part; they may have to wait for
-    `cost.cycles`, the longest of them. `cycles_by_tile` leaves syncs out. A bare Sync
-    names no chips: those wait for it that run the part of the program it stands in.
+    `cost.cycles`, the time of the slowest chip. `cycles_by_tile` leaves syncs out. A
+    bare Sync names no chips: the chips that run the part of the program around it wait
+    for it (`timing`).
     """
 
     cost: Cost
@@ -63,10 +64,12 @@ class LeafTimer:
 
 
 def _what_counts(leaf: Leaf) -> Hashable:
-    """All of a leaf that has to do with its time, which its names have not."""
+    """The fields of a leaf that decide its time, as a key; names are left out."""
     if isinstance(leaf, Execute):
         return leaf.compute_set.vertices
     if isinstance(leaf, Exchange):
+        # Layers of a model repeat the same vectors under other names: a model of 24
+        # equal layers is timed as one.
         traffic = (leaf.sent_by_tile, leaf.received_by_tile, leaf.messages_by_tile)
         return (*traffic, leaf.is_shared)
     return leaf
@@ -89,6 +92,8 @@ def _time_leaf(leaf: Leaf, program: Program, target: Target) -> LeafTime:
 
 def _time_execute(leaf: Execute, program: Program, target: Target) -> LeafTime:
     by_tile = compute_cycles_by_tile(leaf.compute_set, target.chip.num_workers)
+    # A compute set without vertices has no vector from which to take the number of
+    # tiles.
     if not by_tile.runs:
         by_tile = TileVector.zeros(program.num_tiles)
     by_chip = _maxima(by_tile, program)
@@ -99,6 +104,7 @@ def _time_execute(leaf: Execute, program: Program, target: Target) -> LeafTime:
 def _time_exchange(leaf: Exchange, program: Program, target: Target) -> LeafTime:
     by_tile = exchange_cycles_by_tile(leaf, target.chip)
     by_chip = _maxima(by_tile, program)
+    # Without bytes there is no phase, and so no sync in front of it.
     longest = max(by_chip)
     if not longest:
         return LeafTime(ZERO, by_chip, by_tile)
@@ -118,6 +124,8 @@ def _time_global_exchange(
     sync = sync_cycles(SyncKind.EXTERNAL, target) if cycles else 0
     num_bytes = sum(num_bytes for _, _, num_bytes in leaf.flows)
     cost = Cost(link_cycles=cycles, sync_cycles=sync, link_bytes=num_bytes)
+    # The sync in front joins both ends of every flow, so partners are busy for all of
+    # it, however little they send.
     partners = {chip for flow in leaf.flows for chip in flow[:2]}
     by_chip = tuple(
         cost.cycles if chip in partners else 0 for chip in range(program.num_chips)
@@ -131,6 +139,7 @@ def _time_stream_copy(leaf: StreamCopy, program: Program, target: Target) -> Lea
     totals = chip_totals(leaf.bytes_by_tile, program.num_chips, program.tiles_per_chip)
     by_chip = tuple(sum(stream_cycles(leaf, each, target)) for each in totals)
     cost = Cost(host_cycles=max(by_chip), host_bytes=sum(totals))
+    # All tiles that take part wait in the same sync until the last one has its data.
     by_tile = leaf.bytes_by_tile.map(lambda value: cost.host_cycles if value else 0)
     return LeafTime(cost, by_chip, by_tile)
 

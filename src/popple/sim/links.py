@@ -29,12 +29,15 @@ def link_cycles(step: GlobalExchange, target: Target) -> int:
     flows = list(_global_flows(step, target.num_chips))
     if not any(num_bytes for _, _, num_bytes in flows):
         return 0
+    # A rate of 0 stands for "no links" in a target's file.
     slowest = min(system.link_bytes_per_second, system.neighbour_bytes_per_second)
     if not slowest:
         what = f"{step.name!r} sends between chips, but the target has no links."
         remedy = "Simulate on a system with several chips."
         raise ProgramError(what, where=f"target {system.name!r}", remedy=remedy)
     by_link, by_chip = _loads(flows, step, target)
+    # A tile feeds the links through its exchange port; data on few tiles are bound by
+    # that.
     busiest = max(step.sent_by_tile.maximum, step.received_by_tile.maximum)
     moving = max(
         transfer_cycles(by_link, system.neighbour_bytes_per_second, chip),
@@ -44,6 +47,7 @@ def link_cycles(step: GlobalExchange, target: Target) -> int:
     )
     ring = _ring_chips(target)
     longest = max(sum(1 for _ in route(a, b, ring)) for a, b, _ in flows)
+    # A step may state a longer route than its flows show.
     num_hops = max(step.num_hops, longest)
     return moving + cycles_of_ns(system.link_latency_ns * num_hops, chip)
 
@@ -67,6 +71,7 @@ def route(source: int, destination: int, ring_chips: int = 0) -> Iterator[Link]:
     if (source ^ destination) & 1:
         yield here, here ^ 1
         here ^= 1
+    # The next chip on the same rail is two numbers away.
     stride = 2 if destination > here else -2
     first = here - here % ring_chips if ring_chips else 0
     is_round = 0 <= destination - first < ring_chips < 2 * abs(destination - here)

@@ -41,8 +41,8 @@ def is_always_live(variable: Variable) -> bool:
 class Liveness:
     """When variables live, and what the transient ones take by step and chip.
 
-    `intervals` lists transient variables only; one that no executed step uses has
-    none. `transient_bytes[step, chip]` sums them up.
+    `intervals` lists transient variables only; a variable that no executed step uses
+    has no interval. `transient_bytes[step, chip]` is the sum over live variables.
     """
 
     num_steps: int
@@ -89,6 +89,8 @@ def _intervals_of(
     names: Sequence[str], live_sets: Sequence[int]
 ) -> dict[str, tuple[Interval, ...]]:
     """Intervals of the given variables, from the live set at every step."""
+    # Only variables that appear or disappear are looked at: the work grows with the
+    # number of intervals, not with steps times variables.
     found: list[list[Interval]] = [[] for _ in names]
     opened = [0] * len(names)
     before = 0
@@ -111,6 +113,7 @@ def _members(bits: int) -> Iterator[int]:
 def _transient_bytes(
     program: Program, intervals: Mapping[str, Sequence[Interval]], num_steps: int
 ) -> NDArray[np.int64]:
+    # Differences first, one sum at the end: an interval of any length costs two rows.
     changes = np.zeros((num_steps + 1, program.num_chips), dtype=np.int64)
     for name, lives in intervals.items():
         by_tile = program.variables[name].bytes_by_tile

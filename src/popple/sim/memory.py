@@ -1,4 +1,4 @@
-"""Memory of every tile by category, with and without gaps, and whether it fits."""
+"""Memory: bytes of every tile by category, gaps, and whether the program fits."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ CODE = (
 
 @dataclass(frozen=True)
 class Memory:
-    """What lies on every tile.
+    """Bytes on every tile, always live and transient.
 
     `always_live` and `transient` sort the bytes by category; transient ones are those
     at the step at which the tile is fullest (`peak_step_by_tile`). `interleaved` are
-    the bytes that must lie in the interleaved region, at their own fullest. `reach` is
-    where memory ends while vertices run that need their data in different elements.
+    the most bytes that must lie in the interleaved region at once. `reach` is the
+    highest address while vertices run that need operands in different memory elements.
     """
 
     always_live: Mapping[Category, TileVector]
@@ -77,6 +77,8 @@ class Memory:
 
         Interleaved data lie behind the plain region, full or not.
         """
+        # Three lower bounds, none of which implies another: everything packed, the
+        # plain region with interleaved data behind it, and the boundaries of elements.
         start = self.interleaved_start_bytes
         return combine(
             lambda each: max(each[0], start + each[1] if each[1] else 0, each[2]),
@@ -86,6 +88,8 @@ class Memory:
     @cached_property
     def overflow_by_tile(self) -> TileVector:
         """Bytes by which tiles are too small, for data or for code; 0 if they fit."""
+        # Instructions are fetched from the plain region only: a tile with room
+        # elsewhere still overflows if its code exceeds that region.
         code = add_all(
             (self.always_live[each] for each in CODE if each in self.always_live),
             len(self.interleaved),
@@ -117,6 +121,7 @@ def find_memory(
     code = code_and_state(program, steps, liveness.intervals, chip)
     held = [{v.category: v.bytes_by_tile} for v in always]
     always_live = _added([*held, code], program.num_tiles)
+    # Code is part of what always lies on a tile, so it comes before the peak.
     stays = add_all(always_live.values(), program.num_tiles)
     variables = list(transient.values())
     sweep = Sweep(variables, liveness.intervals, program.num_tiles, [stays])

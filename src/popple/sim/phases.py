@@ -1,4 +1,4 @@
-"""The time of one leaf step: pure functions of vectors and of the target's constants.
+"""Cycles of compute, exchange, sync and host phases, from tile vectors and constants.
 
     compute   longest tile; workers share a tile's vertices
     exchange  sync, latency, longest tile: sending and control, or receiving
@@ -40,6 +40,7 @@ def internal_sync_cycles(chip: Chip) -> int:
 def sync_cycles(kind: SyncKind, target: Target) -> int:
     """A barrier within each chip, or among all chips of all replicas."""
     internal = internal_sync_cycles(target.chip)
+    # Alone, a chip has nobody to wait for outside, whatever the program calls the sync.
     is_alone = target.num_chips * target.num_replicas == 1
     if kind is SyncKind.INTERNAL or is_alone:
         return internal
@@ -79,6 +80,9 @@ def compute_cycles_by_tile(compute_set: ComputeSet, num_workers: int) -> TileVec
 
 
 def _single_group_cycles(group: VertexGroup, num_workers: int) -> TileVector:
+    # The usual compute set has one group. Of equal vertices the busiest worker has the
+    # count divided by the workers, rounded up, so no dealing is needed; `num_workers`
+    # appears again because a worker issues every `num_workers` tile cycles.
     rows = aligned_runs([group.count_by_tile, group.cycles_by_tile])
     if group.codelet.thread is not Thread.WORKER:
         return TileVector.of((tiles, count * each) for tiles, count, each in rows)
@@ -162,10 +166,13 @@ def stream_cycles(
         return 0, 0, 0
     chip, system = target.chip, target.system
     sync = internal_sync_cycles(chip)
+    # The published latency is that of begin, mid and end together. Their syncs are
+    # given on their own, so they are taken out of the wait.
     waiting = max(0, cycles_of_ns(system.host_latency_ns, chip) - 2 * sync)
     rate = system.host_bytes_per_second
     if step.is_remote_buffer and system.streaming_bytes_per_second:
         rate = system.streaming_bytes_per_second
+    # Data on one tile cannot be faster than its exchange port, however fast the host.
     busiest_tile = ceil_div(step.bytes_by_tile.maximum, chip.exchange_bytes_per_cycle)
     moving = max(transfer_cycles(chip_bytes, rate, chip), busiest_tile)
     return sync, waiting + moving, sync

@@ -1,7 +1,7 @@
-"""Reuse: which exchanges run the code of earlier ones.
+"""Reuse of exchange code: exchanges that run the instructions of earlier ones.
 
-In: exchanges in the order of the program, and when variables live. Out: the
-instructions that each of them adds to every tile.
+In: exchanges in the order of the program, and the liveness of variables. Out: the
+instructions that each exchange adds to every tile.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ class ExchangeReuse:
         """Instructions that an exchange adds to every tile."""
         code, standing = exchange_instructions(step), self._standing[_pattern(step)]
         elsewhere: tuple[str, ...] | None = None
+        # The best of all earlier exchanges of this pattern: full reuse ends the search,
+        # otherwise the one from which the fewest variables differ leaves least code to
+        # add.
         for other in standing:
             found = tuple(self._elsewhere(step, other))
             if not found:
@@ -58,6 +61,8 @@ class ExchangeReuse:
     def _elsewhere(self, step: Exchange, other: Exchange) -> Iterator[str]:
         """The variables that have another address than those of the other exchange."""
         for mine, its in ((step.reads, other.reads), (step.writes, other.writes)):
+            # By position: steps of one rule name their variables in one order. Steps of
+            # different rules may share a pattern and differ in number.
             for name, counterpart in zip(mine, its, strict=False):
                 if name != counterpart and self._live_together(name, counterpart):
                     yield name

@@ -1,4 +1,4 @@
-"""Simulation: all that is known of a program on a target, and `simulate`."""
+"""Simulation: time, memory and liveness of a program on a target, and `simulate`."""
 
 from __future__ import annotations
 
@@ -113,6 +113,7 @@ class Simulation:
         cycles.
         """
         tile_cycles = _TileCycles(self.timing, self.program.num_tiles)
+        # Calls are opened too: a report lists the leaves inside functions.
         for span in Unroller(self.timing, limit, lambda _: False).spans():
             yield from self._rows_of(span, tile_cycles)
 

@@ -82,6 +82,8 @@ class Sweep:
         intervals: Mapping[str, Sequence[Interval]],
     ) -> Sweep:
         """A sweep over some of the variables, in the same segments."""
+        # Shares segments and spreads, which are the costly part, so that counts of both
+        # sweeps can be subtracted.
         part = copy.copy(self)
         part._lives = self._lives_of(variables, intervals)
         return part
@@ -103,6 +105,8 @@ class Sweep:
         current, events = self.zeros(), _events(self._lives)
         event = next(events, None)
         for step_id in sorted(step_ids):
+            # `current` is changed in place from one step to the next; copying it for
+            # each step would cost segments times steps.
             while event is not None and event[0] <= step_id:
                 _apply(event, current)
                 event = next(events, None)

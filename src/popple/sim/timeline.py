@@ -1,4 +1,4 @@
-"""Timeline: what every chip does when, for looking at; pipelines show their bubbles.
+"""Timeline: slices of work by chip over time, for viewers; pipelines show bubbles.
 
 In: the timing of a program. Out: slices, one for each call of a function and one for
 neighbouring leaf steps of the same op.
@@ -22,6 +22,8 @@ from popple.program import (
 from popple.sim.timing import Timing
 from popple.sim.unroll import Span, Unroller
 
+# In order of precedence: a name may hold several of these words, as that of the
+# all-reduce of a gradient does.
 _PHASES = {
     "update": ("update", "optimiser", "optimizer", "all_reduce", "allreduce"),
     "backward": ("backward", "bwd", "grad"),
@@ -122,6 +124,7 @@ def _kind_of(step: Step) -> str:
 
 def _joined(slices: Iterable[Slice]) -> Iterator[Slice]:
     """Slices with neighbours on a chip that differ in nothing but time as one."""
+    # One slice may be open on every chip, since spans of several chips are interleaved.
     open_slices: dict[int, Slice] = {}
     for each in slices:
         last = open_slices.get(each.chip)

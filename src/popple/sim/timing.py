@@ -1,7 +1,7 @@
-"""From the times of leaves to the time of a program: sums, maxima and counts.
+"""Timing of a whole program from the times of its leaf steps, without unrolling loops.
 
-Walks the numbered steps twice, never unrolling a loop: upwards for the cost of one
-execution of every step, downwards for how often every step is executed.
+Walks the numbered steps twice: upwards for the cost of one execution of every step,
+downwards for how often every step is executed.
 """
 
 from __future__ import annotations
@@ -133,6 +133,8 @@ def _scopes(steps: Numbering, program: Program) -> list[frozenset[int]]:
         parent = steps[row.parent_id].step if row.parent_id >= 0 else None
         if row.id == 0:
             scopes.append(frozenset(range(program.num_chips)))
+        # A branch, like a function, runs on the chips of its own steps; a sync in it
+        # must not make the chips of other branches busy.
         elif parent is None or isinstance(parent, Parallel):
             scopes.append(finder.chips_of(row.step))
         else:
@@ -165,7 +167,10 @@ def _parts_of(
         return ((inner[0], step.count),)
     if isinstance(step, RepeatWhile):
         condition, body = inner
+        # The test that ends the loop runs the condition once more than the body.
         return ((condition, step.expected_count + 1), (body, step.expected_count))
+    # Which case runs depends on data, which are not simulated: the longest is assumed.
+    # The others count as never executed.
     if isinstance(step, If | Switch):
         return ((max(inner, key=lambda child: costs[child].cycles), 1),)
     return tuple((child, 1) for child in inner)
@@ -206,6 +211,8 @@ def _count_executions(
     downward: Iterable[int], parts: Sequence[Parts]
 ) -> tuple[int, ...]:
     executions = [0] * len(parts)
+    # Main is executed once; callers come before callees, so counts are complete when
+    # they are multiplied.
     executions[0] = 1
     for step_id in downward:
         for part, times in parts[step_id]:

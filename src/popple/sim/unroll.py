@@ -1,4 +1,4 @@
-"""A program laid out in time: which steps run when, loops unrolled up to a limit."""
+"""Unroll a timed program: the start of every step, loops laid out up to a limit."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class Unroller:
         elif isinstance(step, RepeatWhile):
             yield from self._rounds(parts, step.expected_count, start)
             in_loop = sum(self._cycles(part) for part in parts) * step.expected_count
+            # The last test of the condition, which ends the loop.
             yield from self._step(parts[0], start + in_loop)
         elif isinstance(step, Call) and self._left <= 0:
             yield from self._together(parts, 1, start)

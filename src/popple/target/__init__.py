@@ -1,4 +1,4 @@
-"""Machines as data: chips, systems, and the part of one a program runs on.
+"""Targets: chips and systems as data, read from TOML, and the part a program runs on.
 
 In: a name (`bow-pod16`) or a TOML file that describes a machine, real or not. Out: a
 `Target` for planning and simulation. Every built-in constant carries its unit and

@@ -1,4 +1,4 @@
-"""Documents to systems: fills in from a base what a file leaves out.
+"""Assemble a System from a TOML document; constants left out come from its base.
 
 In: a `Document` and a `Catalogue` of what is built in. Out: a `System`. A file is
 

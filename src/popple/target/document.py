@@ -1,4 +1,4 @@
-"""TOML files as documents that know where their keys stand.
+"""Documents: TOML files of chips and systems, checked, with `file:line` in errors.
 
 In: the text of a chip or system file. Out: constants checked against their `Spec`,
 each with its source; whatever is wrong is reported as `file:line`.

@@ -1,4 +1,4 @@
-"""The machine as data: one chip, and several of them with what joins them.
+"""Chip and System: constants of a processor, and of links, host and racks around it.
 
 In: constants from TOML files. Out: a frozen, validated `Chip` and `System`: the numbers
 that plan rules and the simulation are made of.

@@ -1,4 +1,4 @@
-"""The `popple` command: finds the command that is meant and reports what it refuses.
+"""Entry point of the `popple` command line: parses it, runs a command, prints errors.
 
 In: the command line. Out: an exit status. A `PoppleError` of our own commands becomes
 one line on stderr and status 2; whatever a user's program raises passes through.

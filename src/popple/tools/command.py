@@ -1,4 +1,4 @@
-"""What a command of the terminal is.
+"""Command: name, help, arguments and action of a sub-command of `popple`.
 
 In: parsed arguments. Out: an exit status, or work that still has to be done.
 """

@@ -130,6 +130,7 @@ def check_programs() -> Iterator[Finding]:
 
 def check_targets() -> Iterator[Finding]:
     """Whether all built-in targets load, and the one that is modelled by default."""
+    # Imported here: a broken installation should fail in this check, not before all.
     from popple.target import list_systems, load_system
 
     yield attempt("targets", lambda: f"{len(list_systems())} load")

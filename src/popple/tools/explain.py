@@ -55,6 +55,7 @@ def explain_all(paths: Sequence[Path], name: str) -> dict[Path, Explanation]:
                 found[path] = explain_report(report, name)
             except UsageError as error:
                 refusals.append(error)
+    # A directory may hold training and inference; the name need be in one of them only.
     if not found:
         raise refusals[0]
     return found

@@ -1,4 +1,4 @@
-"""What is installed beside Popple, found without importing any of it."""
+"""Installed packages and programs and their versions, found without importing them."""
 
 from __future__ import annotations
 

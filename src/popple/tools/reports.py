@@ -1,4 +1,4 @@
-"""Finds the reports in a directory: one itself, or one per sub-directory.
+"""Find the reports in a directory: one itself, or one per sub-directory.
 
 A program that trains and infers writes `DIR/training` and `DIR/inference`; a report
 from elsewhere is often given directly. In: a path. Out: the paths of its reports.

@@ -1,4 +1,4 @@
-"""`popple run`: runs a user's program as Python would, with a target and a report.
+"""`popple run`: run a user's program unchanged, with a target and a report.
 
 In: a script or module and its arguments. The options reach the facades as environment
 variables, so the program needs no change. Its output, its traceback and its exit status
@@ -52,6 +52,8 @@ class Script:
         """Run it as `python name ...` or `python -m name ...` would."""
         sys.argv = [self.name, *self.arguments]
         if self.is_module:
+            # Python puts the current directory there for -m, and that of the script
+            # otherwise; so far it was the directory of the `popple` command.
             sys.path[0] = str(Path.cwd())
             runpy.run_module(self.name, run_name="__main__", alter_sys=True)
         else:
@@ -140,6 +142,8 @@ def check_target(name: str) -> str:
     """The target as an environment variable says it; an unknown one raises."""
     from popple.target import load_system
 
+    # Here, where the mistake is the user's: later it would look like one of the
+    # program.
     load_system(name)
     return str(Path(name).absolute()) if name.lower().endswith(".toml") else name
 
@@ -163,6 +167,7 @@ def launch(script: Script, report: Path | None, quiet: bool) -> int:
     if report is None or quiet:
         script.execute()
         return 0
+    # The program may change the directory before the reports are announced.
     report = report.absolute()
     before = stamp_reports(report)
     try:

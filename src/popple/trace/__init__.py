@@ -1,4 +1,4 @@
-"""Traces of a host program: what ran when, figures over time, distributions.
+"""Traces of host programs (`.pvti`): trace points, series, heatmaps; write and read.
 
     libpvti --TraceWriter--> file.pvti --read_trace--> Trace --spans_of--> Span
 

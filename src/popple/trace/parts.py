@@ -1,4 +1,4 @@
-"""What a trace is made of. All times are nanoseconds of one monotonic clock."""
+"""Records of a trace: points, series, heatmaps. Times are ns of one monotonic clock."""
 
 from __future__ import annotations
 

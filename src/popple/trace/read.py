@@ -1,4 +1,4 @@
-"""Reads a trace file."""
+"""Read a trace file (`.pvti`) into a `Trace`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
             remedy="""Run a program with PVTI_OPTIONS='{"enable":"true"}' first.""",
         )
     try:
+        # Read only: the program that is traced may still be writing.
         uri = f"{file.resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             return _read(connection, file)

@@ -1,4 +1,4 @@
-"""The tables of a trace file.
+"""SQLite tables of a trace file, and the codes of their blobs.
 
 trace_info     key, value: format, process_id, command, epoch_ns
 strings        id, text: names of channels and labels, each once
@@ -26,6 +26,7 @@ POINTS = "points"
 SERIES = "series"
 SAMPLES = "samples"
 HEATMAPS = "heatmaps"
+# The one table that the vendor documents; tools look for it by this name.
 HISTOGRAMS = "HEATMAP_DATA"
 
 COLUMNS = {

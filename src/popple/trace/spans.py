@@ -1,4 +1,4 @@
-"""Trace points of a thread, paired: what lasted from when to when, inside what."""
+"""Spans: begin and end points of a thread, paired and nested."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ def spans_of(points: Iterable[TracePoint], last_ns: int) -> tuple[Span, ...]:
 def _find_begun(
     end: TracePoint, begun: list[tuple[TracePoint, int | None]], running: list[int]
 ) -> int | None:
+    # The innermost one of that name: recursive functions have several open. Not the
+    # last opened of any name, since programs may end spans out of order.
     for index in reversed(running):
         point, _ = begun[index]
         if (point.channel, point.label) == (end.channel, end.label):

@@ -1,4 +1,4 @@
-"""Writes a trace while the program runs.
+"""Write a trace file while the program runs, batch by batch.
 
 The file appears whole, with its tables; after that every batch is one transaction, so
 a reader, or a program that is killed, never sees half of one.
@@ -57,6 +57,7 @@ class TraceWriter:
 
     def _rows(self, batch: Batch) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
         """Rows by table; what rows refer to by number comes first."""
+        # Channel and label of each point: a few texts, repeated millions of times.
         texts = (text for point in batch.points for text in point[3:])
         yield schema.STRINGS, [(i, t) for t, i in _number(self._strings, texts)]
         series = (sample.series for sample in batch.samples)

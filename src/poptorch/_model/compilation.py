@@ -44,14 +44,19 @@ from .._arguments.args import BoundArgs, check_tensors
 from .._device import Attachment, is_ipu_model, model_target, num_ipus
 from .._errors import Error
 from .._logging import TRACE, logger
-from .._ops.overlap import check_overlap, overlap_of
 from .._optim.link import NoOptimizer, OptimizerLink
 from .._options.session_options import check_session_options
 from .._tracing.forward import TracedForward, explained_tracing, input_names
 from ..enums import ConnectionType
 from ..options import Options
 from .anchors import anchors_of, check_anchors
-from .checks import check_buffers, check_named_buffers, check_pipeline
+from .checks import (
+    check_buffers,
+    check_named_buffers,
+    check_overlap,
+    check_pipeline,
+    overlap_of,
+)
 from .compiled import CompiledModel
 from .export_proto import export_proto
 from .grouped_parameter import check_groupings

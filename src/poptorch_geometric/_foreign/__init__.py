@@ -9,7 +9,8 @@ not installed.
 
 from __future__ import annotations
 
-from popple.capture.torch import PlainOperators, register_plain_operators
+from popple.capture.torch import PlainOperators, plain_operators
+from poptorch._tracing.extensions import register_tracing_context
 
 from . import points, scatter, splines
 
@@ -31,5 +32,4 @@ OPERATORS = (
 
 def register() -> None:
     """Have every model traced with the plain forms of these operators."""
-    for operators in OPERATORS:
-        register_plain_operators(operators)
+    register_tracing_context("libraries", lambda: plain_operators(OPERATORS))

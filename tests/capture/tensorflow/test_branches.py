@@ -16,8 +16,8 @@ from tests.capture.tensorflow.tracing import (
     graph_of,
     kinds,
     lower,
+    model_program,
     of_kind,
-    price,
     runs,
     spec,
 )
@@ -52,9 +52,11 @@ def test_a_branch_costs_its_dearer_side() -> None:
     def other(x: Any) -> Any:
         return tf.cond(x[0, 0] > 0, lambda: tf.abs(x), lambda: dear(x))
 
-    first, second = (price(lower(each, spec(256, 256))) for each in (chosen, other))
+    first, second = (
+        model_program(lower(each, spec(256, 256))) for each in (chosen, other)
+    )
     assert first.simulation.cost.cycles == second.simulation.cost.cycles
-    plain = price(lower(dear, spec(256, 256))).simulation.cost.cycles
+    plain = model_program(lower(dear, spec(256, 256))).simulation.cost.cycles
     assert plain < first.simulation.cost.cycles < 1.5 * plain
 
 
@@ -91,7 +93,7 @@ def test_the_gradient_of_a_branch_is_a_branch() -> None:
     assert runs(lowered.graph)["branch"] == 2
     assert runs(lowered.graph)["tanh_grad"] == 1
     assert list(lowered.gradients) == ["weight"]
-    assert price(lowered).simulation.cost.cycles > 0
+    assert model_program(lowered).simulation.cost.cycles > 0
 
 
 def test_of_sides_that_change_something_the_dearer_is_walked() -> None:

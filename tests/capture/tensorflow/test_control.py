@@ -16,9 +16,9 @@ from tests.capture.tensorflow.tracing import (
     graph_of,
     kinds,
     lower,
+    model_program,
     names_of,
     of_kind,
-    price,
     spec,
 )
 
@@ -78,13 +78,13 @@ def test_the_programs_own_loop_is_walked_once_and_counted() -> None:
     lowered = repeated(50)
     assert (lowered.num_trips, lowered.accumulation) == (50, 1)
     assert kinds(lowered.graph).count("matmul") == 2  # forward, and for the weight
-    assert price(lowered).graph.execution.device_iterations == 50
+    assert model_program(lowered).graph.execution.device_iterations == 50
 
 
 def test_a_loop_inside_the_update_counts_micro_batches() -> None:
     lowered = repeated(5, num_batches=8)
     assert (lowered.num_trips, lowered.accumulation) == (40, 8)
-    execution = price(lowered).graph.execution
+    execution = model_program(lowered).graph.execution
     assert (execution.accumulation, execution.device_iterations) == (8, 5)
 
 

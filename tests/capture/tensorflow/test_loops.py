@@ -18,8 +18,8 @@ from tests.capture.tensorflow.tracing import (
     graph_of,
     kinds,
     lower,
+    model_program,
     of_kind,
-    price,
     runs,
     spec,
 )
@@ -50,7 +50,7 @@ def num_ops(graph: Graph) -> int:
 
 
 def cycles(lowered: LoweredProgram) -> int:
-    return price(lowered).simulation.cost.cycles
+    return model_program(lowered).simulation.cost.cycles
 
 
 def repeated_sine(count: int) -> LoweredProgram:

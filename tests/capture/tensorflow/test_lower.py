@@ -20,9 +20,9 @@ from tests.capture.tensorflow.tracing import (
     kinds,
     lower,
     lower_graph,
+    model_program,
     names_of,
     of_kind,
-    price,
     spec,
     trace,
 )
@@ -188,4 +188,4 @@ def test_a_gradient_may_be_a_constant() -> None:
 
     lowered = lower(step)
     assert names_of(lowered.graph, Role.CONSTANT) == [lowered.gradients["weight"]]
-    assert price(lowered).simulation.cost.cycles > 0
+    assert model_program(lowered).simulation.cost.cycles > 0

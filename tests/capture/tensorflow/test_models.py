@@ -1,4 +1,4 @@
-"""Whole models of Keras: captured without gaps, and priced."""
+"""Whole models of Keras: captured without gaps, and modelled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tf_keras as keras
 
 from popple.capture.tensorflow import LoweredProgram
 from popple.graph import Role
-from tests.capture.tensorflow.tracing import ints, lower, price, runs, spec
+from tests.capture.tensorflow.tracing import ints, lower, model_program, runs, spec
 
 layers = keras.layers
 Make = Callable[[], tuple[Any, tf.TensorSpec]]
@@ -81,7 +81,7 @@ def test_training_steps_are_captured_without_gaps(make: Make) -> None:
     weights = [value.name for value in lowered.graph.with_role(Role.WEIGHT)]
     assert sorted(lowered.gradients) == sorted(weights)
     assert lowered.remarks == ()
-    modelled = price(lowered)
+    modelled = model_program(lowered)
     assert modelled.planned.generic_ops == {}
     assert modelled.simulation.cost.flops > 0
 

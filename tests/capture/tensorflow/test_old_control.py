@@ -14,7 +14,13 @@ import tensorflow as tf
 from popple.capture.tensorflow import LoweredProgram, loops
 from popple.errors import CaptureError
 from popple.graph import Role, all_ops
-from tests.capture.tensorflow.tracing import kinds, lower_graph, names_of, price, runs
+from tests.capture.tensorflow.tracing import (
+    kinds,
+    lower_graph,
+    model_program,
+    names_of,
+    runs,
+)
 
 v1: Any = tf.compat.v1
 
@@ -118,7 +124,7 @@ def test_tensor_arrays_cost_about_what_they_cost_unrolled(
 
     monkeypatch.setattr(loops, "_walk_as_function", fail)
     unrolled = trained_scan(8)
-    first, second = (price(each) for each in (as_function, unrolled))
+    first, second = (model_program(each) for each in (as_function, unrolled))
     assert runs(unrolled.graph)["repeat"] == 0
     assert first.simulation.cost.cycles == pytest.approx(
         second.simulation.cost.cycles, rel=0.15

@@ -19,9 +19,9 @@ from tests.capture.tensorflow.tracing import (
     graph_of,
     kinds,
     lower,
+    model_program,
     names_of,
     of_kind,
-    price,
     spec,
 )
 from tests.plan.machines import bow
@@ -76,7 +76,7 @@ def test_what_the_backward_pass_reads_leaves_the_function() -> None:
     lowered = lower(step, spec(8, 32))
     assert kinds(lowered.graph)[:2] == ["call", "call"]
     assert list(lowered.gradients) == ["weight"]
-    assert price(lowered).simulation.cost.cycles > 0
+    assert model_program(lowered).simulation.cost.cycles > 0
 
 
 def test_outlined_functions_in_outlined_functions() -> None:

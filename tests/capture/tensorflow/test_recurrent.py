@@ -14,7 +14,14 @@ from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
 
 from popple.capture.tensorflow import LoweredProgram
 from popple.graph import Phase
-from tests.capture.tensorflow.tracing import kinds, lower, of_kind, price, runs, spec
+from tests.capture.tensorflow.tracing import (
+    kinds,
+    lower,
+    model_program,
+    of_kind,
+    runs,
+    spec,
+)
 
 CELLS = {"LSTM": "lstm", "GRU": "gru"}
 UNITS = {"LSTM": 4, "GRU": 3}
@@ -74,7 +81,7 @@ def test_both_directions_of_a_stack_are_priced() -> None:
     layer = keras.layers.Bidirectional(keras.layers.LSTM(8, return_sequences=True))
     lowered = trained(layer)
     assert len(of_kind(lowered.graph, "recurrent")) == 2
-    assert price(lowered).simulation.cost.cycles > 0
+    assert model_program(lowered).simulation.cost.cycles > 0
 
 
 def test_a_masked_layer_is_walked_step_by_step() -> None:

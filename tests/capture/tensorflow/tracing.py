@@ -82,7 +82,7 @@ def names_of(graph: Graph, role: Role) -> list[str]:
     return [value.name for value in graph.with_role(role)]
 
 
-def price(lowered: LoweredProgram, **options: Any) -> Modelled:
+def model_program(lowered: LoweredProgram, **options: Any) -> Modelled:
     """The lowered program, placed, planned and simulated."""
     update = None
     if lowered.update is not None:

@@ -15,7 +15,7 @@ tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu import _modelling  # noqa: E402
-from tensorflow.python.ipu._modelling import reports  # noqa: E402
+from tensorflow.python.ipu._modelling import traced_programs  # noqa: E402
 
 import popple  # noqa: E402
 from popple.capture.tensorflow import LoweredProgram, LowerRequest  # noqa: E402
@@ -110,7 +110,7 @@ def test_a_program_that_cannot_be_modelled_is_a_warning(
 ) -> None:
     ask_for_reports(monkeypatch, tmp_path)
     messages: list[str] = []
-    monkeypatch.setattr(reports.logging, "warning", messages.append)
+    monkeypatch.setattr(traced_programs.logging, "warning", messages.append)
 
     @tf.function
     def program(x: Any) -> Any:

@@ -1,11 +1,16 @@
-"""PyTorch front end: a module becomes a traced step and a Graph.
+"""PyTorch front end: trace a module's step into aten operators, lower it to a Graph.
 
 TraceRequest --trace_step--> TracedStep --lower_step--> LoweredStep (a Graph)
                              `-> engine.torch replays its graph module
 """
 
 from popple.capture.torch.control import TracedBranch, TracedLoop, all_nodes
-from popple.capture.torch.libraries import PlainOperators, register_plain_operators
+from popple.capture.torch.effects import (
+    find_overwritten,
+    is_random,
+    overwritten_arguments,
+)
+from popple.capture.torch.libraries import PlainOperators, plain_operators
 from popple.capture.torch.lower import LoweredStep, LowerRequest, lower_step
 from popple.capture.torch.operators import (
     HostFunction,
@@ -14,10 +19,8 @@ from popple.capture.torch.operators import (
     note_node,
     print_tensor,
 )
-from popple.capture.torch.overwrites import find_overwritten, overwritten_arguments
 from popple.capture.torch.questions import (
     constant_outputs,
-    draws_random_numbers,
     find_loss,
     gradient_nodes,
 )
@@ -53,16 +56,16 @@ __all__ = [
     "ValueNeeded",
     "all_nodes",
     "constant_outputs",
-    "draws_random_numbers",
     "find_loss",
     "find_overwritten",
     "gradient_nodes",
+    "is_random",
     "lower_step",
     "mark",
     "note",
     "note_node",
     "overwritten_arguments",
+    "plain_operators",
     "print_tensor",
-    "register_plain_operators",
     "trace_step",
 ]

@@ -1,4 +1,4 @@
-"""GraphBuilder and NodeContext: what aten lowerings write with."""
+"""GraphBuilder and NodeContext: append ops and values to a Graph while lowering."""
 
 from __future__ import annotations
 
@@ -136,6 +136,8 @@ class GraphBuilder:
             definition = get_op(self.ops[index].kind)
             if families is None or definition.family in families:
                 return index
+            # Lowering adds a bias as an op of its own, behind the product that the note
+            # is meant for.
             if not (definition.is_view or definition.name == "add"):
                 return None
             index = self._positions.get(self.ops[index].inputs[0])
@@ -157,6 +159,7 @@ class GraphBuilder:
     def newest_of(self, name: str) -> str:
         """The value written last into the memory of a value."""
         for op in reversed(self.ops):
+            # Views write nothing, though they share the memory.
             if get_op(op.kind).is_view:
                 continue
             for output in reversed(op.outputs):
@@ -182,6 +185,8 @@ class GraphBuilder:
         of its tag: what is noted about it, gradients inherit.
         """
         storages = [storage] * len(types) if isinstance(storage, str) else storage
+        # The forward op was changed where it stands when the note was met; ops of the
+        # backward pass come later and share its number.
         if op.phase is not Phase.FORWARD and number in self._notes:
             op = replace(op, notes=op.notes.updated(self._notes[number]))
         names: list[str] = []
@@ -196,6 +201,7 @@ class GraphBuilder:
         return names
 
     def _add(self, name: str, kind: TensorType, role: Role, storage: str = "") -> Value:
+        # A module that is called twice makes nodes of one name in two places.
         unique, number = name, 1
         while unique in self.values:
             unique, number = f"{name}.{number}", number + 1
@@ -249,6 +255,7 @@ class NodeContext:
 
     def inputs(self) -> list[Node]:
         """Nodes of the tensors read, in order; one given twice is there twice."""
+        # An operator in place reads its first argument; an `out` is only written.
         unread = [] if self.is_in_place else self.overwritten
         named = [value for value in self.node.kwargs.values() if value not in unread]
         leaves = pytree.tree_leaves((self.node.args, named))

@@ -1,4 +1,4 @@
-"""Loops and branches of a program, as tracing sees them.
+"""Control flow in a traced step: loops as one node, branches with both sides.
 
 A loop's body is traced once and cut out of the graph: one node stands for the loop, a
 `TracedLoop` that runs the body as often as it should. Of a branch both sides stay in
@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 from torch.fx.node import has_side_effect
 
-from popple.capture.torch.overwrites import written_arguments
+from popple.capture.torch.effects import written_arguments
 from popple.capture.torch.tags import newest_node, nodes_after
 from popple.errors import CaptureError
 
@@ -118,6 +118,8 @@ class ControlFlow:
     def repeat(self, count: int, body: Body, inputs: Tensors) -> Tensors:
         """Trace a body that runs `count` times, each time on what it gave before."""
         self.has_loops = True
+        # Copies, so that the body's overwriting does not reach the caller's tensors,
+        # and so that every carried tensor has a node of its own.
         carried = [tensor.clone() for tensor in inputs]
         entered = _nodes_of(carried)  # the body may let the tensors stand for others
         before = newest_node(_graph().nodes)
@@ -171,6 +173,7 @@ class ControlFlow:
         body, copies = _cut_out(inside, [*carried, *fixed], made)
         written = tuple(_written(inside, fixed, len(carried)))
         own = [b for b in self.branches if not set(inside).isdisjoint(b.results)]
+        # Branches inside the body move with it.
         self.branches = [b for b in self.branches if b not in own]
         loop = TracedLoop(
             GraphModule(torch.nn.Module(), body),
@@ -182,6 +185,8 @@ class ControlFlow:
         if written or any(map(_has_effect, inside)):
             has_side_effect(loop)  # no pass of FX may take it for unused
         items = _append(graph, loop, [*carried, *fixed], made)
+        # A tensor that the body overwrote is read from the outer one whose memory it
+        # is.
         owners = {_storage(node): node for node in fixed}
         _redirect(inside, dict(zip(made, items, strict=True)), owners)
         for node in reversed(inside):

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification, with shapes that are known beforehand.
+"""CTC loss with static shapes: an operator with torch's values and a fixed table.
 
 torch's own operator makes a table as wide as the longest target, which only the values
 tell. Here the table is as wide as targets can be.
@@ -84,6 +84,7 @@ def _ctc(
         blank,
         zero_infinity,
     )
+    # The logarithm of probability 0: places that no target reaches.
     whole = table.new_full(_table_shape(log_probs, targets), -torch.inf)
     whole[:, :, : table.shape[2]] = table
     return losses.to(log_probs.dtype), whole
@@ -117,6 +118,7 @@ def _ctc_backward(
     blank: int,
     zero_infinity: bool,
 ) -> Tensor:
+    # The table as wide as torch's own forward makes it.
     width = 2 * int(target_lengths.max()) + 1
     result = torch.ops.aten._ctc_loss_backward(
         gradient.float().contiguous(),

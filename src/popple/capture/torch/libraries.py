@@ -1,15 +1,16 @@
-"""Operators of compiled libraries, answered by plain torch ones while a step is traced.
+"""Plain torch doubles of compiled libraries' operators (torch_scatter), for tracing.
 
 Some libraries bring operators that read real memory and give results of a size only the
 values decide: a step that calls them cannot be traced. Packages that support such a
-library register functions over torch's own operators for them, doubles whose shapes are
-known beforehand. Outside a trace the libraries work as they always do.
+library have functions over torch's own operators for them, doubles whose shapes are
+known beforehand, and trace inside `plain_operators`. Outside a trace the libraries work
+as they always do.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,24 +36,16 @@ class PlainOperators:
     schemas: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-# Packages add operators for the whole process, as libraries do, so there is one table.
-_REGISTERED: dict[str, PlainOperators] = {}
-
 # Before autograd, so that the doubles are differentiated like any other operator;
 # libraries register nothing for these keys.
 _KEYS = ("AutogradCPU", "AutogradCUDA")
 
 
-def register_plain_operators(operators: PlainOperators) -> None:
-    """Have the operators of a library answered by others in every step traced later."""
-    _REGISTERED[operators.namespace] = operators
-
-
 @contextmanager
-def plain_operators() -> Iterator[None]:
-    """Answer the operators of the libraries that are imported with plain ones."""
+def plain_operators(libraries: Iterable[PlainOperators]) -> Iterator[None]:
+    """Answer the operators of those libraries that are imported with plain ones."""
     with ExitStack() as stack:
-        for operators in _REGISTERED.values():
+        for operators in libraries:
             if operators.library in sys.modules:
                 _replace(_library(stack, operators.namespace, "IMPL"), operators)
             elif operators.user in sys.modules:

@@ -1,4 +1,4 @@
-"""Which tensor of a forward pass is the loss.
+"""Find the loss of a forward pass: marked by loss functions or by the front end.
 
 Losses are marked while the forward pass runs: by the loss functions of
 `torch.nn.functional`, or by the front end. A marked loss that another marked one is
@@ -15,8 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from popple.capture.torch.ctc import ctc_loss
-from popple.capture.torch.recurrent import FORMS
 from popple.errors import CaptureError
 
 LOSS_FUNCTIONS = frozenset(
@@ -44,8 +42,6 @@ LOSS_FUNCTIONS = frozenset(
         F.triplet_margin_with_distance_loss,
     }
 )
-# Functions that are traced in another form than torch's.
-_FORMS: dict[Any, Callable[..., Any]] = {F.ctc_loss: ctc_loss, **FORMS}
 
 
 class LossMarks(TorchFunctionMode):
@@ -67,7 +63,7 @@ class LossMarks(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one function of torch and mark its result if it is a loss."""
-        result = _FORMS.get(func, func)(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         if func in LOSS_FUNCTIONS and isinstance(result, Tensor):
             self.mark(result)
         return result
@@ -77,6 +73,7 @@ class LossMarks(TorchFunctionMode):
         # Losses that depend on no trained weight only count if there are no others.
         losses = [loss for loss in self._marked if loss.requires_grad]
         losses = losses or self._marked[-1:]
+        # A loss that another is computed from is a term of it, not a loss of its own.
         inner = {node for loss in losses for node in _ancestors(loss.grad_fn)}
         final = {loss.grad_fn: loss for loss in losses if loss.grad_fn not in inner}
         if not final:

@@ -1,4 +1,4 @@
-"""From a traced step to a Graph: one aten node becomes one or more ops.
+"""Lower a traced step to a Graph: one aten node becomes one or more ops.
 
 How an aten operator is lowered is data: the table in `aten/` maps its name to a
 Lowering. An operator without an entry becomes a `generic` op that carries its name.
@@ -67,12 +67,14 @@ def lower_step(request: LowerRequest) -> LoweredStep:
         name=request.name,
         values=builder.values,
         ops=tuple(builder.ops),
+        # A program may return one tensor twice; it leaves the chip once.
         outputs=tuple(dict.fromkeys(outputs)),
         execution=Execution(
             num_chips=1 + max((op.chip for op in builder.ops), default=0)
         ),
         functions=builder.functions,
     )
+    # Gradients are not outputs yet: the update that reads them is added by a pass.
     live = RemoveDead(frozenset(gradients.values())).apply(graph)
     return LoweredStep(live, gradients, builder.sources)
 
@@ -110,6 +112,8 @@ def _lower_nodes(
     of_branch = {
         node: branch
         for branch in branches
+        # A side whose values are read elsewhere has to be computed in any case: then
+        # both sides stay ordinary ops with a select, as they are computed natively.
         if _is_closed(branch)
         for node in branch.nodes()
     }
@@ -155,6 +159,7 @@ def _lower_loop(builder: GraphBuilder, node: Node, loop: TracedLoop) -> None:
     """A loop over a function; memory that its body overwrites is carried, too."""
     inputs = [n for n in node.args if isinstance(n, Node)]
     carried = [*range(loop.num_carried), *loop.written]
+    # The Graph wants what a loop carries before what stays the same.
     order = [*carried, *(p for p in range(len(inputs)) if p not in carried)]
     body = loop.body.graph
     placeholders = body.find_nodes(op="placeholder")
@@ -199,6 +204,7 @@ def _lower_function(
     given = {inner.name_of(node) for node in arguments}
     _lower_nodes(inner, nodes, branches)
     outputs = [inner.name_of(node) for node in results]
+    # A returned argument was overwritten in the body, or is returned as it came.
     outputs = [inner.newest_of(n) if n in given else n for n in outputs]
     return builder.add_function(label, inner, outputs)
 
@@ -206,6 +212,7 @@ def _lower_function(
 def _context_of(builder: GraphBuilder, node: Node) -> NodeContext:
     """A node with its tag and the place of its block."""
     tag: Tag = node.meta.get(TAG, Tag(Phase.FORWARD, FIRST_BLOCK))
+    # A function runs on the chip of the op that calls it.
     chip, stage = (0, 0) if builder.is_function else _place_of(tag)
     return NodeContext(builder, node, tag, chip, stage)
 

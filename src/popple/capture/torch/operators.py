@@ -1,4 +1,4 @@
-"""Operators that traced programs need and aten lacks.
+"""Custom operators of traced steps: marks, printed tensors, calls of host functions.
 
     mark           the same tensor, with a note for the model of costs
     print_tensor   the same tensor, printed whenever the step runs
@@ -156,6 +156,7 @@ class HostFunction:
 
         `is_enabled` can switch a run's call off; results are then zeros.
         """
+        # Operators take no Python objects: the function is found by its number.
         number = next(_numbers)
         _host_functions[number] = self
         results = _host_call(list(inputs), is_enabled, number)

@@ -1,4 +1,4 @@
-"""Calls of the user's code off the record, while a step is being traced."""
+"""Call a function on real zeros in the middle of a trace, without tracing it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def call_outside(
     """
     given = [(tuple(tensor.shape), tensor.dtype) for tensor in shapes]
     named = {f"module.{name}": tensor for name, tensor in state.items()}
+    # Modes of the trace would record the call, or refuse what forward may not do.
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         zeros = [torch.zeros(shape, dtype=dtype) for shape, dtype in given]
         return functional_call(_Caller(module, function), named, tuple(zeros))

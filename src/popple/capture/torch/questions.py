@@ -1,12 +1,11 @@
-"""Questions about a traced step: its loss, gradients, chance and constants."""
+"""Queries of a traced step: its loss, gradients and constant outputs."""
 
 from __future__ import annotations
 
-import torch
 from torch.fx import GraphModule, Node
 
 from popple.capture.torch.control import TracedLoop, all_nodes
-from popple.capture.torch.overwrites import find_storages, written_storages
+from popple.capture.torch.effects import find_storages, is_random, written_storages
 from popple.capture.torch.tags import Tag
 from popple.capture.torch.trace import TracedStep
 from popple.graph import Phase
@@ -20,11 +19,6 @@ def constant_outputs(step: TracedStep) -> frozenset[int]:
     assert isinstance(results, (list, tuple))
     outputs = enumerate(results[: step.num_outputs])
     return frozenset(number for number, node in outputs if node not in variable)
-
-
-def draws_random_numbers(step: TracedStep) -> bool:
-    """Whether a run of the step draws random numbers."""
-    return any(map(is_random, all_nodes(step.graph_module.graph)))
 
 
 def find_loss(step: TracedStep) -> Node | None:
@@ -44,11 +38,6 @@ def gradient_nodes(step: TracedStep) -> dict[str, Node]:
     return {name: node for name, node in gradients if isinstance(node, Node)}
 
 
-def is_random(node: Node) -> bool:
-    """Whether a node draws random numbers."""
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-
-
 def _draws(node: Node) -> bool:
     """Whether a node, or a loop in it, draws random numbers."""
     if isinstance(node.target, TracedLoop):
@@ -62,6 +51,7 @@ def _find_variable(traced: GraphModule) -> set[Node]:
     written = written_storages(traced, storages)
     variable: set[Node] = set()
     for node in traced.graph.nodes:
+        # Nodes are in order, so whatever a node reads has been judged before.
         reads = not variable.isdisjoint(node.all_input_nodes)
         is_given = node.op == "placeholder" or storages.get(node) in written
         if reads or is_given or _draws(node):

@@ -1,4 +1,4 @@
-"""Recurrent layers as one operator each, however long their sequences are.
+"""LSTM and GRU layers as one traced operator each, however long the sequence is.
 
 torch makes an operator of every step, or one that only some processors have. Here
 every layer is one: its values come from torch's own kernels, and the machine's model
@@ -74,6 +74,7 @@ def _stacked(
     """All layers and directions, or torch's own form of what is not so simple."""
     states = [hx] if isinstance(hx, Tensor) else list(hx)
     is_plain = len(settings) == 7 and not keywords and isinstance(settings[0], list)
+    # Packed sequences have other arguments.
     if not is_plain:
         return original(data, hx, *settings, **keywords)
     weights, has_biases, num_layers, dropout, trains, is_two_way, is_batch_first = (
@@ -154,6 +155,8 @@ def _recurrent(
     kept = x.new_empty(0)
     if trains:
         tape = record_tape(x, states, weights, kind)
+        # An operator returns tensors only: the tape travels on the storage of an empty
+        # one.
         setattr(kept.untyped_storage(), _TAPE, tape)
         found = tape.results()
     else:

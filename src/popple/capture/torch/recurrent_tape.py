@@ -1,4 +1,4 @@
-"""Values of a recurrent layer, and what is recorded on the way for its gradient.
+"""Values and gradients of a recurrent layer, by torch's kernels; the tape between them.
 
 Input, states and weights come in, as `popple.capture.torch.recurrent` says; results and
 a `Tape` go out, and from that the gradients. All kernels are torch's.
@@ -41,6 +41,7 @@ def compute(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
 ) -> list[Tensor]:
     """Outputs and last states."""
+    # torch has no kernel for this kind: it is written out step by step.
     if kind == "gru_reset_before":
         return _reset_before(x, states[0], weights)
     first = [state.unsqueeze(0) for state in states]
@@ -124,6 +125,7 @@ class _OneDnnTape:
         x, wx, wh, bias, _, hidden, cell = _BACKWARD(
             *self.inputs, *self.found, *given, *settings
         )
+        # Both biases are added to the same gates, so their gradients are equal.
         biases = [bias, bias.clone()] if self.has_biases else []
         return [x, hidden, cell, wx, wh, *biases]
 

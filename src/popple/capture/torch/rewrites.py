@@ -1,4 +1,4 @@
-"""Operators that a traced step has in another form.
+"""Rewrites of traced operators: decompositions, and batch norm's running statistics.
 
 `DECOMPOSITIONS` goes to the tracer. `keep_statistics` is for afterwards: the machine
 updates running statistics when a step is over, so whoever else reads them in the step
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from popple.capture.torch.overwrites import find_storages, written_arguments
+from popple.capture.torch.effects import find_storages, written_arguments
 
 _RANDOM = getattr(torch.ops.aten.random_, "from")
 
@@ -36,6 +36,7 @@ def _largest(dtype: torch.dtype) -> int:
 
 def _bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Counts of the numbers below `minlength`, which must be all there are."""
+    # Without a size only values tell how long the result is: torch's own error says so.
     if not minlength:
         return NotImplemented
     if weights is None:

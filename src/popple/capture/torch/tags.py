@@ -1,4 +1,4 @@
-"""Tags: what is known about an op beyond its operands, while a step is traced.
+"""Tags of traced operators: phase, block, module and user's line, forward and backward.
 
 A dispatch mode sees every operator the traced step runs, forward and backward, and
 marks the traced nodes it causes. A backward operator inherits the tag of the forward
@@ -114,6 +114,7 @@ class Tagger(TorchDispatchMode):
                 hook.remove()
 
     def _enter(self, module: nn.Module, _: Any) -> None:
+        # Unknown modules too: entry and exit must balance.
         self._path.append(self._modules.get(id(module), ""))
 
     def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
@@ -132,6 +133,8 @@ class Tagger(TorchDispatchMode):
         if proxy_mode is None:
             return func(*args, **(kwargs or {}))
         nodes = proxy_mode.tracer.graph.nodes
+        # One operator may add several nodes, decomposed ones for example; all get its
+        # tag.
         newest = newest_node(nodes)
         result = func(*args, **(kwargs or {}))
         added = nodes_after(nodes, newest)
@@ -165,6 +168,7 @@ class Tagger(TorchDispatchMode):
             partner = self._forward_tags.get(node._sequence_nr())
         if partner is None:
             return Tag(Phase.BACKWARD, None)
+        # Chip, stage, module and line of the forward op: its gradient runs there too.
         return dataclasses.replace(partner, phase=Phase.BACKWARD)
 
 

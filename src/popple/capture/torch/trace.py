@@ -1,4 +1,4 @@
-"""One micro-batch of a module, traced into a graph of aten operators.
+"""Trace one micro-batch of a module into a graph of aten operators.
 
 In: a module, how to bind its arguments, the tensors it reads. Out: a TracedStep, an
 `fx.GraphModule` over flat lists of tensors whose nodes carry Tags. Tracing runs the
@@ -30,7 +30,6 @@ from popple.capture.torch.control import (
     TracedBranch,
     loops_in,
 )
-from popple.capture.torch.libraries import plain_operators
 from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.outside import call_outside
 from popple.capture.torch.rewrites import DECOMPOSITIONS, keep_statistics
@@ -103,7 +102,7 @@ class ActiveTrace:
     """A trace under way, as front ends see it: where to announce blocks and losses."""
 
     tagger: Tagger
-    losses: LossMarks
+    losses: LossMarks | None
     request: TraceRequest
     control: ControlFlow
 
@@ -112,8 +111,9 @@ class ActiveTrace:
         self.tagger.block = block
 
     def mark_loss(self, loss: Tensor) -> None:
-        """`loss` is what training minimises."""
-        self.losses.mark(loss)
+        """`loss` is what training minimises; inference has no use for it."""
+        if self.losses is not None:
+            self.losses.mark(loss)
 
     @property
     def is_training(self) -> bool:
@@ -220,13 +220,15 @@ def trace_step(request: TraceRequest) -> TracedStep:
     tracer = make_fx(step, DECOMPOSITIONS, "fake", record_module_stack=False)
     # Tensors that the program did not pass in (constants) are let through.
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with explained_errors(), _without_fake_tensor_log(), plain_operators():
+    with explained_errors(), _without_fake_tensor_log():
         fakes = _fakes(arguments, fake_mode)
         with nullcontext() if fakes else fake_mode:  # which the fakes carry along
             traced = tracer(*fakes)
-    keep_statistics(traced)
-    for loop in loops_in(traced.graph):
-        keep_statistics(loop.body)
+    # After tracing: only the whole graph tells who writes to a buffer.
+    if request.buffers:
+        keep_statistics(traced)
+        for loop in loops_in(traced.graph):
+            keep_statistics(loop.body)
     known = set(traced.graph.nodes)
     return TracedStep(
         graph_module=traced,
@@ -236,6 +238,7 @@ def trace_step(request: TraceRequest) -> TracedStep:
         trainable=request.trainable or (),
         num_outputs=seen.num_outputs,
         example=seen.example,
+        # Branches whose results were dead have left the graph.
         branches=tuple(b for b in seen.control.branches if known.issuperset(b.results)),
     )
 
@@ -244,6 +247,7 @@ def _fakes(tensors: Sequence[Tensor], mode: FakeTensorMode) -> list[Tensor]:
     """Fake tensors of the same types, each with memory of its own."""
     with mode:
         return [
+            # Strides are kept, since kernels and views depend on them.
             torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
             for t in tensors
         ]
@@ -268,21 +272,23 @@ def _run_step(
     inputs: Sequence[Tensor],
 ) -> list[Tensor | None]:
     is_training = request.trainable is not None
+    # Only trained weights: autograd then records nothing for the rest of the model.
     weights = [state[name].requires_grad_() for name in request.trainable or ()]
     for name in request.parameters:
         state[name]._is_param = True  # an nn.Parameter, for whoever asks
     _tell_constants(state, request.constants)
+    # The root module has no path of its own.
     paths = {id(m): path for path, m in request.module.named_modules() if path}
     tagger = Tagger(paths)
-    losses = LossMarks()
+    losses = LossMarks() if is_training else None
     rules = device_rules(request.has_strided_groups)
     with tagger, tagger.watch_modules(), torch.set_grad_enabled(is_training):
-        with rules, losses:
+        with rules, losses or nullcontext():
             request.forward.begin(ActiveTrace(tagger, losses, request, seen.control))
             args, kwargs = request.forward.arguments(inputs[: len(request.inputs)])
             seen.example = _call(request.module, state, args, kwargs)
         gradients: list[Tensor | None] = []
-        if is_training:
+        if losses is not None:
             loss, scale = losses.final_loss(), inputs[len(request.inputs) :]
             gradients = _differentiate(loss, weights, tagger, *scale)
     tensors = request.forward.tensors_of(seen.example)
@@ -340,6 +346,7 @@ def _differentiate(
     tagger.start_backward()
     if not weights or not loss.requires_grad:
         return [None for _ in weights]
+    # The seed is scaled, not the loss, which the program may return.
     seed = torch.ones_like(loss)
     if scale is not None:
         seed = seed * scale.to(loss.dtype)

@@ -2,7 +2,7 @@
 
 What replicas exchange is made of queues here and of links there; a sum over batches is
 a variable and a branch here and one operation there. `popple.capture.tensorflow` reads
-the marks where it prices a program; they change nothing in what TensorFlow computes.
+the marks where it models a program; they change nothing in what TensorFlow computes.
 """
 
 from __future__ import annotations

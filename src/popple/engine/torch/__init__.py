@@ -1,4 +1,4 @@
-"""PyTorch engine: replays traced steps, updates weights, repeats micro-batches."""
+"""PyTorch engine: replay of traced steps, weight updates, accumulation, replicas."""
 
 from popple.engine.torch.backends import (
     BACKENDS,

@@ -1,4 +1,4 @@
-"""Backends: where the values of a program are computed, and how its steps are executed.
+"""Backends and devices of the PyTorch engine: replay or inductor, CPU or CUDA.
 
     replay     straight-line Python over the framework's kernels (default)
     inductor   compiled by torch.compile into fused kernels of its own
@@ -91,12 +91,12 @@ REPLAY = Backend()
 
 
 def chosen_backend(settings: Settings) -> Backend:
-    """What the user asks for."""
+    """The backend that the user's settings name; UsageError if it is not there."""
     return Backend(settings.backend, settings.device)
 
 
 def function_maker(backend: str) -> MakeFunction | None:
-    """What makes functions of graphs for this backend; None for Replay's own way."""
+    """How this backend makes a graph into a function; None for straight-line Python."""
     return _compiled if backend == "inductor" else None
 
 
@@ -104,6 +104,8 @@ def _compiled(module: GraphModule) -> Callable[..., Sequence[Any]]:
     if any(node.target in _RECURRENT for node in module.graph.nodes):
         return straight_line(module)
     options: dict[str, Any] = {"layout_optimization": not _is_on_cpu(module)}
+    # Shapes of a step never change, so nothing is compiled for dynamic ones; a graph
+    # that breaks would lose the point of compiling the whole step.
     return torch.compile(module.forward, fullgraph=True, dynamic=False, options=options)
 
 

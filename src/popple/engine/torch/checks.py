@@ -32,6 +32,7 @@ class FloatingPointChecks(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one operator and look at its results."""
+        # Before the call: an operator in place may overwrite its operands.
         had_nan, had_inf = _found((args, kwargs))
         if had_nan and _is_order(func):
             raise ArithmeticTrap(
@@ -40,6 +41,8 @@ class FloatingPointChecks(TorchDispatchMode):
             )
         is_pole = _poles(func, args)
         result = func(*args, **(kwargs or {}))
+        # Memory that was never written may hold anything; it is looked at once it is
+        # used.
         if had_nan or _is_uninitialised(func):
             return result
         has_nan, has_inf = _found(
@@ -85,4 +88,6 @@ def _sums_of_magnitudes(leaves: list[Any]) -> Iterator[float]:
         if isinstance(leaf, float):
             yield abs(leaf)
         elif isinstance(leaf, Tensor) and leaf.is_floating_point():
+            # One sum finds both kinds in one pass. In float64 because a sum of large
+            # finite float32 numbers could overflow by itself.
             yield float(leaf.abs().sum(dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""Functions over a GPU's memory as CUDA graphs: captured once, then one launch each.
+"""CUDA graphs: functions over a GPU's memory, captured once, then one launch each.
 
 A graph reads its inputs from memory of its own and leaves its results there, where the
 next launch overwrites them: inputs are copied in, and results that anyone keeps are
@@ -40,6 +40,8 @@ class Capture(Protocol):
 NUM_PLAIN_RUNS = 2
 """Libraries choose and allocate in their first runs, which cannot be captured."""
 
+# Keys contain settings of the optimiser; a program that changes them in every step must
+# not fill the GPU's memory with graphs.
 _NUM_KEPT = 8
 _ON_HOST = frozenset({HOST_CALL, PRINT_TENSOR})
 
@@ -128,6 +130,8 @@ class CudaGraphs:
         try:
             captured = self._captured_run(function, inputs)
         except RuntimeError as error:
+            # After one failure no more attempts: each would run the function once in
+            # vain.
             self._is_on = False
             self._on_failure(str(error).strip().splitlines()[0])
             return None

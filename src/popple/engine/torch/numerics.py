@@ -1,4 +1,4 @@
-"""The machine's own float16 arithmetic, for those who ask for it.
+"""float16 arithmetic of the machine: stochastic rounding, half partials, overflow.
 
 A host computes float16 operators in its own ways and rounds to nearest. With a
 Numerics, every operator that gives float16 is computed in float32 and its results
@@ -85,6 +85,8 @@ class Arithmetic:
         rounded = self._to_steps(x) if self.numerics.stochastic_rounding else x
         half = rounded.to(HALF)
         if self.numerics.nan_on_overflow:
+            # An infinite operand stays infinite: only a rounding that overflows gives
+            # NaN.
             is_too_large = half.isinf() & x.isfinite()
             half = half.masked_fill(is_too_large, torch.nan)
         return half
@@ -97,8 +99,12 @@ class Arithmetic:
         """
         noise = self._noise(x)
         bits = x.contiguous().view(torch.int32)
+        # On the bits of the magnitude, so a carry goes to the larger magnitude for both
+        # signs.
         normal = ((bits + noise) & -(1 << _SPARE_BITS)).view(SINGLE)
         share = noise / (1 << _SPARE_BITS)
+        # Below the smallest normal number the steps of float16 are equally wide, and
+        # the bits of a float32, whose exponent goes on, do not line up with them.
         tiny = torch.floor(x / _SMALLEST_STEP + share) * _SMALLEST_STEP
         rounded = torch.where(x.abs() < _SMALLEST_NORMAL, tiny, normal)
         return torch.where(x.isfinite(), rounded, x)
@@ -128,6 +134,8 @@ class Arithmetic:
         single_args, single_kwargs = pytree.tree_map(lifted.lift, (args, kwargs))
         compute = operator
         if self.numerics.half_partials and lifted.copies:
+            # Only where an operand was float16: products of float32 keep float32
+            # partials.
             compute = PARTIAL_SUMS.get(operator, lambda *_: operator)(self.round)
         result = compute(*single_args, **single_kwargs)
         for argument in overwritten(operator, args, kwargs):
@@ -140,6 +148,8 @@ class Arithmetic:
         owners = {id(copy): original for original, copy in lifted.copies.values()}
         made: list[Any] = []
         for leaf, is_half in zip(leaves, expected, strict=True):
+            # An operator in place returns its operand: the caller expects the float16
+            # original, which was rounded above.
             if id(leaf) in owners:
                 made.append(owners[id(leaf)])
             else:
@@ -174,6 +184,8 @@ class _Lifted:
             return SINGLE
         if not isinstance(leaf, Tensor) or leaf.dtype is not HALF:
             return leaf
+        # An operand that is given twice must stay one tensor, since the operator may
+        # write to it.
         if id(leaf) not in self.copies:
             self.copies[id(leaf)] = (leaf, leaf.to(SINGLE))
         return self.copies[id(leaf)][1]

@@ -1,4 +1,4 @@
-"""Products and convolutions whose partial sums are kept in float16.
+"""float16 partial sums: matrix products and convolutions as the matrix unit adds them.
 
 The machine's matrix unit takes sixteen numbers of the summed dimension at a time and
 adds what they give to a partial sum. Here the sums of sixteen are float32 and the
@@ -103,6 +103,8 @@ def _convolution_backward(rounded: Round) -> Operator:
 
         channel_dim = 1 if is_transposed else 0
         results: list[Tensor | None] = [None, None, None]
+        # Channels of a gradient are summed within a group: cut across groups they would
+        # need a kernel of their own for each. Grouped convolutions keep float32 sums.
         if mask[0] and groups == 1:
             pieces = _ranges(gradient.shape[1])
             parts = (
@@ -113,6 +115,8 @@ def _convolution_backward(rounded: Round) -> Operator:
         elif mask[0]:
             results[0] = part(gradient, x, kernel, 0)
         if mask[1]:
+            # The gradient of a kernel is summed over batch and field; one sample at a
+            # time is the nearest cut that torch's operator allows.
             samples = zip(gradient.split(1), x.split(1), strict=True)
             results[1] = sum_parts((part(g, s, kernel, 1) for g, s in samples), rounded)
         if mask[2]:

@@ -17,10 +17,9 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.graph import CodeGen
 
-from popple.capture.torch import TracedLoop, all_nodes
+from popple.capture.torch import TracedLoop, all_nodes, is_random
 from popple.engine.torch.checks import FloatingPointChecks
 from popple.engine.torch.numerics import SILENT_WRITERS, Arithmetic, use_arithmetic
-from popple.engine.torch.rewrites.loops import prepare_loops
 from popple.engine.torch.rewrites.reuse import reuse_memory
 from popple.engine.torch.rewrites.views import Storage, drop_idle_views, storage_of
 from popple.engine.torch.straight_line import straight_line
@@ -86,14 +85,40 @@ def build_replay(
     _write_to_copies(graph, {node.name for node in kept})
     drop_idle_views(graph)
     graph.eliminate_dead_code(is_impure_node=_has_effect)
-    prepare_loops(graph, lambda body: _body_function(body, arithmetic))
+    _prepare_loops(graph, arithmetic)
+    # A compiler plans memory itself; it takes the graph before operators write in
+    # place.
     if make_function is not None:
         return Replay(make_function(GraphModule(traced, graph)), shared, graph)
     if arithmetic is not None:
         use_arithmetic(graph, arithmetic)
     else:
+        # Not with `use_arithmetic`, which replaces operators by functions without such
+        # forms.
         reuse_memory(graph, owners)
     return Replay(straight_line(GraphModule(traced, graph)), shared, graph)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedLoop:
+    """A loop whose body is a function."""
+
+    loop: TracedLoop
+    body: Callable[..., Sequence[Any]]
+
+    __name__ = "loop"  # FX calls the node so
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        """Run the loop."""
+        return self.loop.run(self.body, inputs)
+
+
+def _prepare_loops(graph: Graph, arithmetic: Arithmetic | None) -> None:
+    """Let the loops of a graph run their bodies as functions."""
+    for node in graph.nodes:
+        if isinstance(node.target, TracedLoop):
+            body = _body_function(node.target.body, arithmetic)
+            node.target = PreparedLoop(node.target, body)
 
 
 def _body_function(
@@ -104,7 +129,7 @@ def _body_function(
     graph.set_codegen(CodeGen())
     _drop_bookkeeping(graph)
     drop_idle_views(graph)
-    prepare_loops(graph, lambda inner: _body_function(inner, arithmetic))
+    _prepare_loops(graph, arithmetic)
     if arithmetic is not None:
         use_arithmetic(graph, arithmetic)
     return straight_line(GraphModule(body, graph))
@@ -137,6 +162,7 @@ def _drop_marks(graph: Graph) -> dict[Storage, Storage]:
             continue
         source, own = node.args[0], storage_of(node)
         owner = owners.get(storage_of(source), storage_of(source))
+        # A copy of a view is laid out densely; readers may depend on its strides.
         is_dense = node.meta["val"].stride() == source.meta["val"].stride()
         if is_dense and written.isdisjoint({own, owner, storage_of(source)}):
             owners[own] = owner
@@ -180,9 +206,8 @@ def _has_effect(node: Node) -> bool:
         )
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
-    is_random = torch.Tag.nondeterministic_seeded in node.target.tags
     writes = node.target._schema.is_mutable or node.target in SILENT_WRITERS
-    return is_random or writes
+    return writes or is_random(node)
 
 
 def _shared_outputs(graph: Graph, owners: dict[Storage, Storage]) -> frozenset[int]:

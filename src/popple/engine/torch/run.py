@@ -1,4 +1,4 @@
-"""Runs: micro-batches, replicas, accumulation and iterations as loops round a Replay.
+"""Engines: micro-batches, replicas, gradient accumulation and updates round a Replay.
 
 Weights, buffers and optimiser state are the device's own copies. All replicas hold
 equal weights, so one copy serves them; buffers may differ and can be held per replica.
@@ -47,6 +47,7 @@ class DeviceMemory:
 
     def arguments(self, replica: int) -> list[Tensor]:
         """Weights, then buffers, as the step takes them."""
+        # One set of buffers serves all replicas, or each has its own.
         held = self.buffers[replica % len(self.buffers)]
         return [*self.weights.values(), *held.values()]
 
@@ -126,6 +127,8 @@ class TrainingEngine:
                 scale = _scale_arguments(memory, rule)
                 value = memory.loss_scale.value if memory.loss_scale else 1.0
                 call = partial(self._update_step, memory, followed, state, scale)
+                # Numbers are baked into a captured graph, so the loss scale and all
+                # settings but the rates are part of its key.
                 key = (id(memory), value, self._rates.settings)
                 results = _run(self._graphs, key, call, batch)
             yield results[: self._num_outputs]
@@ -183,10 +186,12 @@ class TrainingEngine:
     ) -> list[Tensor | None]:
         """The total with the gradients of one more micro-batch."""
         gradients = results[self._num_outputs :][: len(self._trainable)]
+        # A single micro-batch needs no accumulator: its gradients are used as they are.
         if not self._owns_gradients:
             return gradients
         repetition = self._repetition
         if position == 0:
+            # Without accumulation there is no accumulator, only a sum over replicas.
             dtype = rule.accumulator_type if repetition.accumulation > 1 else None
             return start_total(gradients, dtype)
         is_running_mean = repetition.is_mean and repetition.is_running_mean
@@ -217,6 +222,8 @@ class TrainingEngine:
         if not gradients:
             return
         if self._reduce is not None:
+            # Across processes before scaling: `share` counts the micro-batches of all
+            # of them.
             self._reduce(list(gradients.values()))
         factor, loss_scale = self._repetition.share, memory.loss_scale
         if loss_scale is not None:

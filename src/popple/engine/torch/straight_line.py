@@ -1,4 +1,4 @@
-"""A graph as straight-line Python: one statement per operator, nothing in between.
+"""Straight-line Python from a traced graph: one statement per operator.
 
 graph --render--> source --exec--> a function over flat tensors
 
@@ -49,6 +49,8 @@ class _Writer:
             elif node.op != "placeholder":
                 lines.append(f"    {_variable(node)} = {self._value(node)}")
             if names := [_variable(n) for n in dying.get(node, ())]:
+                # Memory is given back to the allocator here, where the next operator
+                # can take it.
                 lines.append(f"    {' = '.join(names)} = None")
         return "\n".join(lines) + "\n"
 
@@ -87,6 +89,8 @@ class _Writer:
     def _constant(self, value: Any, name: str = "constant") -> str:
         """The name of a value in the scope."""
         if id(value) not in self._names:
+            # By identity: equal tensors are different constants, and `scope` keeps them
+            # alive.
             self._names[id(value)] = f"{name}__{len(self.scope)}"
             self.scope[self._names[id(value)]] = value
         return self._names[id(value)]

@@ -1,4 +1,4 @@
-"""Conversion between element types."""
+"""Op table: casts between element types."""
 
 from popple.graph.opdef import OpDef, same_shape
 

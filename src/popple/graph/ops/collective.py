@@ -1,4 +1,4 @@
-"""Exchange between replicas."""
+"""Op table: collectives between replicas."""
 
 from popple.graph.attrs import integer
 from popple.graph.opdef import OpDef

@@ -1,4 +1,4 @@
-"""Tensors made from nothing."""
+"""Op table: fills and ranges, tensors made without operands."""
 
 from popple.graph.opdef import OpDef
 

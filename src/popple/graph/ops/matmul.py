@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Op table: matrix products."""
 
 from popple.graph.opdef import OpDef
 from popple.graph.signature import Signature

@@ -23,13 +23,13 @@ from popple.plan.lowering.calls import (
     moved_copies,
     ordering,
 )
+from popple.plan.lowering.chip_tiles import ChipTiles
 from popple.plan.lowering.control import ControlSteps, Copied, EmittedFunctions
 from popple.plan.lowering.merge import merge_steps
 from popple.plan.lowering.plan_ops import PlannedOps, source_chip
+from popple.plan.lowering.step_lowering import Access, StepLowering, step_names
 from popple.plan.opplan import (
     Compute,
-    HostCopy,
-    LinkCopy,
     Loop,
     Move,
     OpPlan,
@@ -43,12 +43,8 @@ from popple.program import (
     Direction,
     Exchange,
     Execute,
-    GlobalExchange,
-    Repeat,
-    Sequence,
     Step,
     StreamCopy,
-    TileVector,
     Variable,
     VertexGroup,
     WriteUndef,
@@ -57,9 +53,6 @@ from popple.target import Target
 
 _ALWAYS_LIVE = frozenset({Role.WEIGHT, Role.STATE, Role.CONSTANT})
 _COPIED_ROLES = frozenset({Role.INPUT, Role.CONSTANT})
-
-_Access = tuple[tuple[str, ...], tuple[str, ...]]
-"""Names of the variables read, and of those written."""
 
 
 class Emitter:
@@ -83,19 +76,15 @@ class Emitter:
         self._planned = planned
         self._target = target
         self._chip = target.chip
-        self._tiles_per_chip = target.chip.num_tiles
-        self._num_tiles = graph.execution.num_chips * self._tiles_per_chip
         self._held = held or {}
-        self._mark = mark
         self.variables: dict[str, Variable] = {}
         self._emitted = EmittedFunctions(num_sites(graph), graph.execution)
-        # Equal layers share plans, and so the parts already moved to a chip. Plans
-        # are told apart by identity: `planned` keeps them alive.
-        self._placed: dict[tuple[int, int], VertexGroup] = {}
-        self._shifted: dict[tuple[TileVector, int], TileVector] = {}
+        # Groups of vertices stay alive as long as their plans, which `planned` holds.
+        self._tiles = ChipTiles(graph.execution.num_chips, target.chip.num_tiles)
         if around is not None:
             self.variables, self._emitted = around.variables, around._emitted
-            self._placed, self._shifted = around._placed, around._shifted
+            self._tiles = around._tiles
+        self._steps = StepLowering(self._tiles, mark)
         self._control = ControlSteps(graph, planned, self._emitted, self)
         self._written = _written_roots(graph)
         self._unread = self._written - _read_roots(graph)
@@ -111,10 +100,6 @@ class Emitter:
     ) -> Emitter:
         """An emitter for a function; `held` are its values that variables hold."""
         return Emitter(graph, planned, self._target, self, held, mark)
-
-    def _label(self, op: Op, name: str) -> str:
-        """The name of a step or temporary of an op; no other has the same."""
-        return f"{op.name}{self._mark}/{name}"
 
     def steps_of(self, ops: Iterable[Op]) -> list[Step]:
         """The steps of ops in their order; those side by side share theirs."""
@@ -135,7 +120,7 @@ class Emitter:
         if plan.is_interleaved:
             self._interleave(writes)
         last = len(plan.steps) - 1
-        names = _step_names(plan.steps)
+        names = step_names(plan.steps)
         for index, step in enumerate(plan.steps):
             # A plan does not tell when it writes: results are taken to live from its
             # last step on.
@@ -144,7 +129,7 @@ class Emitter:
                 (*self._variables_read(op, step), *_alive(temporaries, index)),
                 (*_begun(temporaries, index), *made),
             )
-            steps.append(self._lower(op, step, names[index], access))
+            steps.append(self._steps.lower(op, step, names[index], access))
             # No step reads these, so only this says that their contents are over.
             ended = _begun([t for t in temporaries if t[1].last == index], index)
             unread = (name for name in made if name in self._unread)
@@ -155,14 +140,14 @@ class Emitter:
         """An input arriving from the host."""
         variable = self.variable(name, chip)
         mapping = self._planned.mappings[name]
-        vector = self._shift(mapping.bytes_by_tile, chip)
+        vector = self._tiles.vector(mapping.bytes_by_tile, chip)
         label = f"{variable}/stream_in"
         return StreamCopy(label, Direction.FROM_HOST, vector, writes=(variable,))
 
     def stream_out(self, name: str, chip: int) -> StreamCopy:
         """A result leaving for the host."""
         variable = self.variable(name, chip)
-        vector = self._shift(self._planned.mappings[name].bytes_by_tile, chip)
+        vector = self._tiles.vector(self._planned.mappings[name].bytes_by_tile, chip)
         label = f"{name}/stream_out"
         return StreamCopy(label, Direction.TO_HOST, vector, reads=(variable,))
 
@@ -208,8 +193,11 @@ class Emitter:
                 [c.target_mapping for c in moved],
                 self._chip,
             )
-            vectors = self._shift(sent, op.chip), self._shift(received, op.chip)
-            label = self._label(op, f"move {name}")
+            vectors = (
+                self._tiles.vector(sent, op.chip),
+                self._tiles.vector(received, op.chip),
+            )
+            label = self._steps.label(op, f"move {name}")
             access = tuple(c.source for c in moved), tuple(c.target for c in moved)
             steps.append(Exchange(label, *vectors, None, False, *access, op.name))
         shuffled = [c for c in moved if not _is_in_order(c)]
@@ -222,7 +210,9 @@ class Emitter:
     def _copy_phase(
         self, op: Op, name: str, group: VertexGroup, copies: Sequenced[Copied]
     ) -> Execute:
-        vertices = ComputeSet(self._label(op, name), (self._moved_to(op.chip, group),))
+        vertices = ComputeSet(
+            self._steps.label(op, name), (self._tiles.group(group, op.chip),)
+        )
         reads = tuple(dict.fromkeys(c.source for c in copies))
         return Execute(vertices, reads, tuple(c.target for c in copies), op.name)
 
@@ -234,7 +224,7 @@ class Emitter:
         is_constant = role is Role.CONSTANT and root not in self._written
         return Variable(
             key,
-            self._shift(mapping.bytes_by_tile, chip),
+            self._tiles.vector(mapping.bytes_by_tile, chip),
             Category.CONSTANT if is_constant else Category.VARIABLE,
             is_always_live=role in _ALWAYS_LIVE,
         )
@@ -261,7 +251,7 @@ class Emitter:
         """
         copies = self._calls.get(first.name, ())
         for copy in copies:
-            vector = self._shift(copy.place.bytes_by_tile, first.chip)
+            vector = self._tiles.vector(copy.place.bytes_by_tile, first.chip)
             self.variables[copy.name] = Variable(copy.name, vector)
         # Copies of one call are one phase: those on their tile, and those that move.
         local = [copy for copy in copies if copy.is_local]
@@ -269,8 +259,8 @@ class Emitter:
         steps: list[Step] = []
         if local:
             copied = local_copies([copy.source for copy in local], self._chip)
-            group = self._moved_to(first.chip, copied)
-            vertices = ComputeSet(self._label(first, "copy weights"), (group,))
+            group = self._tiles.group(copied, first.chip)
+            vertices = ComputeSet(self._steps.label(first, "copy weights"), (group,))
             steps.append(Execute(vertices, *self._access_of(local)))
         if moved:
             sent, received = moved_copies(
@@ -278,9 +268,12 @@ class Emitter:
                 [copy.place for copy in moved],
                 self._chip,
             )
-            vectors = self._shift(sent, first.chip), self._shift(received, first.chip)
+            vectors = (
+                self._tiles.vector(sent, first.chip),
+                self._tiles.vector(received, first.chip),
+            )
             access = self._access_of(moved)
-            name = self._label(first, "move weights")
+            name = self._steps.label(first, "move weights")
             steps.append(Exchange(name, *vectors, None, False, *access))
         return steps
 
@@ -288,7 +281,7 @@ class Emitter:
         for name in names:
             self.variables[name] = replace(self.variables[name], is_interleaved=True)
 
-    def _access_of(self, copies: list[Copy]) -> _Access:
+    def _access_of(self, copies: list[Copy]) -> Access:
         names = (copy.op.inputs[copy.position] for copy in copies)
         reads = self._variables_of(names, copies[0].op.chip)
         return reads, tuple(copy.name for copy in copies)
@@ -296,100 +289,19 @@ class Emitter:
     def _add_temporaries(self, op: Op, plan: OpPlan) -> list[tuple[str, Temporary]]:
         found: list[tuple[str, Temporary]] = []
         for item in plan.temporaries:
-            name = self._label(op, item.name)
+            name = self._steps.label(op, item.name)
             # Several temporaries of one plan may have the same name.
             while name in self.variables:
                 name += "'"
             self.variables[name] = Variable(
                 name,
-                self._shift(item.bytes_by_tile, op.chip),
+                self._tiles.vector(item.bytes_by_tile, op.chip),
                 item.category,
                 is_interleaved=item.is_interleaved,
                 is_operand=item.is_operand,
             )
             found.append((name, item))
         return found
-
-    def _lower(self, op: Op, step: PlanStep, name: str, access: _Access) -> Step:
-        reads, writes = access
-        if isinstance(step, Compute):
-            groups = tuple(self._place(group, op.chip) for group in step.vertices)
-            return Execute(ComputeSet(self._label(op, name), groups), *access, op.name)
-        if isinstance(step, Move):
-            return self._lower_move(op, step, name, access)
-        if isinstance(step, HostCopy):
-            return StreamCopy(
-                self._label(op, name),
-                Direction.TO_HOST if step.to_host else Direction.FROM_HOST,
-                self._shift(step.bytes_by_tile, op.chip),
-                step.is_remote_buffer,
-                reads,
-                writes,
-                op.name,
-            )
-        if isinstance(step, LinkCopy):
-            return self._lower_link(op, step, name, access)
-        return self._lower_loop(op, step, name, access)
-
-    def _lower_move(self, op: Op, step: Move, name: str, access: _Access) -> Exchange:
-        messages = step.messages_by_tile
-        return Exchange(
-            self._label(op, name),
-            self._shift(step.sent_by_tile, op.chip),
-            self._shift(step.received_by_tile, op.chip),
-            None if messages is None else self._shift(messages, op.chip),
-            step.is_shared,
-            *access,
-            op.name,
-        )
-
-    def _lower_link(
-        self, op: Op, step: LinkCopy, name: str, access: _Access
-    ) -> GlobalExchange:
-        source = op.chip if step.source_chip < 0 else step.source_chip
-        reads, writes = access
-        return GlobalExchange(
-            self._label(op, name),
-            ((source, op.chip, step.num_bytes),),
-            self._shift(step.bytes_by_tile, source),
-            self._shift(step.bytes_by_tile, op.chip),
-            replicas=step.replicas,
-            reads=reads,
-            writes=writes,
-            op=op.name,
-        )
-
-    def _lower_loop(self, op: Op, step: Loop, name: str, access: _Access) -> Repeat:
-        names = _step_names(step.steps)
-        body = [
-            self._lower(op, inner, f"{name}/{names[index]}", access)
-            for index, inner in enumerate(step.steps)
-        ]
-        return Repeat(step.count, Sequence(tuple(body)), self._label(op, name))
-
-    def _place(self, group: VertexGroup, chip: int) -> VertexGroup:
-        """A group of a plan on a chip."""
-        key = (id(group), chip)
-        if (known := self._placed.get(key)) is None:
-            known = self._placed[key] = self._moved_to(chip, group)
-        return known
-
-    def _moved_to(self, chip: int, group: VertexGroup) -> VertexGroup:
-        flops = group.flops_by_tile
-        return VertexGroup(
-            group.codelet,
-            self._shift(group.count_by_tile, chip),
-            self._shift(group.cycles_by_tile, chip),
-            None if flops is None else self._shift(flops, chip),
-            group.num_edges,
-        )
-
-    def _shift(self, vector: TileVector, chip: int) -> TileVector:
-        key = (vector, chip)
-        if (known := self._shifted.get(key)) is None:
-            first = chip * self._tiles_per_chip
-            known = self._shifted[key] = vector.shifted(first, self._num_tiles)
-        return known
 
 
 def _is_in_order(copy: Copied) -> bool:
@@ -406,17 +318,6 @@ def _read_roots(graph: Graph) -> frozenset[str]:
     read = [*graph.outputs, *(name for op in graph.ops for name in op.inputs)]
     given = (v.name for v in graph.values.values() if v.role is not Role.ACTIVATION)
     return frozenset((*map(graph.root, read), *given))
-
-
-def _step_names(steps: tuple[PlanStep, ...]) -> list[str]:
-    """Names of steps, numbered where one stands twice."""
-    seen: dict[str, int] = {}
-    names: list[str] = []
-    for step in steps:
-        name = "loop" if isinstance(step, Loop) else step.name
-        seen[name] = seen.get(name, 0) + 1
-        names.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
-    return names
 
 
 def _positions_read(step: PlanStep, num_inputs: int) -> Iterable[int]:

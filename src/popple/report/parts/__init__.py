@@ -1,4 +1,4 @@
-"""The records a report is made of, as plain frozen dataclasses.
+"""Records of a report as frozen dataclasses: programs, compute sets, memory, steps.
 
 `contents.ReportContents` gathers them for writing and `read.Report` hands out
 the same types, so what was written and what is read back can be compared. No

@@ -1,4 +1,4 @@
-"""Vertex types and the compute sets their vertices belong to."""
+"""Vertex types, vertex counts and compute sets of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened when the program ran: steps, runs and where cycles went."""
+"""Execution records of a report: steps on chips, runs, totals of tile cycles."""
 
 from __future__ import annotations
 
@@ -58,9 +58,12 @@ def lockstep(chip: int, base_cycles: int, cycles_by_tile: Runs) -> StepOnChip:
     return StepOnChip(chip, base_cycles, NO_SPREAD, *_ends(runs), cycles_by_tile=runs)
 
 
+# Loops execute a few steps many times, with the same vectors. The limit bounds memory
+# in programs where every step differs.
 @lru_cache(maxsize=4096)
 def _ends(runs: tuple[Run, ...]) -> tuple[Spread, Spread, int, int, float, float]:
     active = tuple(run for run in merge_runs(runs) if run[1])
+    # Idle tiles count for the balance of all tiles, not for that of the active ones.
     longest = max_of(runs)
     return (
         _spread(active),
@@ -140,6 +143,7 @@ def total_steps(
         account = _ACCOUNTS.get(step.kind)
         if account is not None:
             sums[account] += sum(sum_of(on.cycles_by_tile or ()) for on in step.chips)
+    # `active_compute` is 0 here, so no cycle is subtracted twice.
     sums["sync"] = max(0, cycles * num_tiles - sum(sums.values()))
     return CycleTotals(run_id, cycles, TileCycles(**sums))
 

@@ -1,4 +1,4 @@
-"""What the vendor's format has no place for: operations, timeline, debug names.
+"""Records that the vendor's format has no table for: operations, timeline, debug names.
 
 These go into the `popple_*` tables and the files beside `profile.pop`.
 """

@@ -1,4 +1,4 @@
-"""Memory of every tile: in total, by category, and how it changes over steps."""
+"""Memory records of a report: bytes by tile, by category, and liveness over steps."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ class MemoryByTile:
 class TileMemory:
     """`MemoryByTile` as read from a file: one array over all tiles each."""
 
+    # Arrays, because the file has one row for each tile and queries do arithmetic on
+    # all; compared by identity, since `==` of arrays is no truth value.
     total_bytes: IntArray
     total_with_gaps_bytes: IntArray
     always_live_bytes: IntArray
@@ -97,6 +99,7 @@ class LivenessDelta:
     delta_bytes: int
 
 
+# Names and order are those of the format: a category's id is its position.
 _DESCRIPTIONS = {
     "variable": "data of the program",
     "multiple": "variables of several categories joined into one",

@@ -1,4 +1,4 @@
-"""The tree of programs the machine runs, with what each kind of program holds.
+"""Program tree of a report: nodes with a type name, children and a payload.
 
 A `ProgramNode` has a type name, children by id and, for some types, a payload:
 
@@ -30,6 +30,7 @@ class Traffic:
     cycles_by_tile: tuple[Runs, ...] = ()
 
     def __post_init__(self) -> None:
+        # Sums by chip walk both vectors together.
         received = length_of(self.received_bytes_by_tile)
         sent = length_of(self.sent_bytes_by_tile)
         if received != sent:

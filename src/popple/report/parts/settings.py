@@ -1,4 +1,4 @@
-"""Where a report comes from and the options it was made with."""
+"""Versions, compile options and instrumentation settings of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine a report was made for, as the file describes it."""
+"""Target of a report: chips, tiles, memory, clock, and constants of a tile."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ KINDS = ("IPU", "IPU_MODEL", "CPU")
 class TargetDetails:
     """Constants of the tile and the exchange; defaults are those of `ipu2`."""
 
+    # Read off a genuine profile of a Bow; `popple.record` fills in those of the target.
     supervisor_fetch_delay_cycles: int = 64
     memory_element_offsets: tuple[int, ...] = ()
     interleaved_memory_start: int = 212992

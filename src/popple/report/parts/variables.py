@@ -1,4 +1,4 @@
-"""Variables and when they are live.
+"""Variables of a report and their liveness classes.
 
 A `Variable` is one of the program as written, an equivalence class is a set of
 steps at which variables are live, a `LoweredVariable` is a piece of a variable
@@ -100,6 +100,7 @@ def number_classes(
     patterns: Iterable[Intervals | None],
 ) -> dict[Intervals | None, LivenessClass]:
     """One class for each distinct pattern of intervals; None is always live."""
+    # Thousands of variables share a few patterns; the file stores each pattern once.
     distinct = dict.fromkeys(patterns)
     return {
         pattern: LivenessClass(index, pattern is None, pattern or ())

@@ -1,4 +1,4 @@
-"""Aggregates of a report, each computed in one place.
+"""Queries of a report: summary, operations, memory, liveness, explanations, view data.
 
 In: an open `Report`. Out: frozen dataclasses, arrays, and for the browser the
 JSON-able `view_data`. The terminal and the viewer show what these return.

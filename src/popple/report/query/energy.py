@@ -1,4 +1,4 @@
-"""Energy of a run, as the model estimated it when the report was written.
+"""Energy summary of a report: joules, watts and joules per sample, as estimated.
 
 A genuine report says nothing about it. In: the facts of a report by key. Out: an
 `EnergySummary`, or None.

@@ -1,4 +1,4 @@
-"""Finds the operations a reader means and explains what they cost.
+"""Explain: find an operation or a layer by name and explain its cost.
 
 In: operations and a name, which is an operation's own or a part of it, or the path of
 a module (a layer) or a part of that. Out: an `Explanation`. A name that fits nothing,
@@ -63,8 +63,11 @@ def explain_run(run: ExplainedRun, name: str = "") -> Explanation:
     if not name:
         return _explain_several(run, run.title, run.operations)
     for each in run.operations:
+        # Exact names first, so that an op whose name is also a part of others can be
+        # reached.
         if each.name == name:
             return _explain_one(run, each)
+    # A layer before parts of names: its name is a part of the names of its ops.
     if path := find_module([each.module for each in run.operations], name):
         inside = [each for each in run.operations if is_within(each.module, path)]
         return _explain_several(run, path, inside)
@@ -85,6 +88,7 @@ def find_module(modules: Sequence[str], name: str) -> str:
         for end in range(len(wanted), len(words) + 1):
             if words[end - len(wanted) : end] == wanted:
                 found.add(".".join(words[:end]))
+    # The same words may occur at several depths; the whole path wins.
     if name in found:
         return name
     return found.pop() if len(found) == 1 else ""
@@ -114,6 +118,7 @@ def _suggest(run: ExplainedRun, name: str) -> str:
     """The nearest names, or the costliest operations if none is near."""
     modules = {each.module for each in run.operations if each.module}
     near = suggest(name, {*run.names, *modules})
+    # `suggest` lists known names if none is near, which for ops is any of thousands.
     if near.startswith("Did"):
         return near
     return f"The costliest operations are {', '.join(run.names[:_MAX_NAMED])}."
@@ -141,6 +146,7 @@ def _explain_several(
 
 def _add_up(name: str, members: Sequence[Operation]) -> Operation:
     """One row for several operations, bound by what bounds most of their cycles."""
+    # Weighted by cycles: many small ops must not outvote the one that takes the time.
     bounds: dict[str, int] = {}
     for each in members:
         bounds[each.bound_by] = bounds.get(each.bound_by, 0) + each.cycles

@@ -1,4 +1,4 @@
-"""Explanation: why an operation, a layer or a run costs what it costs, and its text."""
+"""Explanation of a cost: cycles by phase, plan, steps and memory of an op or layer."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class Explanation:
         each = self.operation
         return {
             "compute": each.compute_cycles,
+            # Stored exchange cycles hold all traffic (see `Operation`).
             "exchange": each.exchange_cycles - each.link_cycles - each.host_cycles,
             "links": each.link_cycles,
             "host": each.host_cycles,

@@ -1,4 +1,4 @@
-"""The summary as groups of labelled texts, for the terminal and the browser."""
+"""Summary of a report as groups of labelled texts, for terminal and browser."""
 
 from __future__ import annotations
 

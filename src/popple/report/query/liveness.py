@@ -1,4 +1,4 @@
-"""Transient memory over steps: how much on every chip, where it peaks, and why."""
+"""Liveness of a report: transient bytes by chip and step, peaks, live variables."""
 
 from __future__ import annotations
 
@@ -100,6 +100,7 @@ def step_names(report: Report) -> tuple[str, ...]:
 def program_name(program: ProgramNode, compute_sets: Mapping[int, ComputeSet]) -> str:
     """The program's own name, or that of what it runs, or that of its type."""
     payload = program.payload
+    # Compute sets have names in genuine files, where their programs have none.
     if isinstance(payload, ExecutePayload):
         return compute_sets[payload.compute_set_id].name
     if isinstance(payload, StreamCopyPayload):
@@ -116,6 +117,7 @@ def _peak(report: Report, chip: ChipLiveness) -> LivenessPeak:
         for each in report.liveness_classes
         if not each.is_always_live and each.is_live_at(step_id)
     }
+    # Where the file does not tell the chip, a variable may be on any.
     on_chip = (each for each in report.variables if each.chip in (chip.chip, None))
     held = (each for each in on_chip if each.class_id in live)
     variables = _largest(held, _NUM_PEAK_VARIABLES)

@@ -1,4 +1,4 @@
-"""Memory of tiles: what is used, by what, and whether it fits."""
+"""Memory summary of a report: totals, fullest tile, bytes by category, does it fit."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def summarize_memory(report: Report) -> MemorySummary:
     """Totals, the fullest tile, and how many tiles are over."""
     memory, capacity = report.memory_by_tile, report.target.bytes_per_tile
     with_gaps = memory.total_with_gaps_bytes
+    # A tile may overflow below its capacity: code has to lie in the plain region.
     over = (with_gaps > capacity) | (memory.overflowed_with_gaps_bytes > 0)
     return MemorySummary(
         capacity_bytes=capacity,

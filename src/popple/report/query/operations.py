@@ -1,4 +1,4 @@
-"""Operations by cost, from Popple's own table or from the steps of a run."""
+"""Operations of a report by cost, from Popple's table or from executed steps."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from popple.report.query.liveness import program_name
 from popple.report.read import Report
 from popple.report.tables.rows import has_table
 
+# Summed up by SQLite: a file may hold a row for every execution of every step.
 _STEP_TOTALS = """
     SELECT steps.program, steps.type, ipu, SUM(cycles), COUNT(*)
     FROM steps JOIN steps_by_ipu ON step_id = steps.id
@@ -38,6 +39,7 @@ def costliest(report: Report, count: int) -> tuple[Operation, ...]:
 
 def share_of_run(report: Report, operation: Operation) -> float:
     """Cycles of an operation as a fraction of its chip's time in the run."""
+    # All runs of a report are of one program; the longest is the one summaries show.
     run_cycles = max((totals.cycles for totals in report.cycle_totals), default=0)
     return operation.cycles / run_cycles if run_cycles else 0.0
 

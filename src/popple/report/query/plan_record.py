@@ -1,4 +1,4 @@
-"""The plan of an operation as its report remembers it.
+"""Plan of an operation, read from the JSON in a report: choice, steps, runners-up.
 
 In: the JSON of an operation. Out: a `PlanRecord`, empty for an operation that has none,
 as in genuine reports.
@@ -60,5 +60,6 @@ def parse_plan(plan_json: str) -> PlanRecord:
 
 def _estimated_cycles(choice: tuple[tuple[str, str], ...]) -> int:
     """The estimate that runners-up are compared with; 0 where there is none."""
+    # Rules name their estimate differently, but always with the unit at the end.
     numbers = (text for key, text in choice if key.endswith("cycles"))
     return next((int(text) for text in numbers if text.isdecimal()), 0)

@@ -1,4 +1,4 @@
-"""A report on one page: machine, memory, time, where the time goes."""
+"""Summary of a report: machine, memory, time by phase, costliest operations, notes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def notes(report: Report) -> tuple[str, ...]:
     if report.generic_ops:
         counts = sorted(report.generic_ops.items(), key=lambda item: -item[1])
         listed = ", ".join(f"{name} ({count})" for name, count in counts)
-        found.append(f"Priced by the generic rule: {listed}.")
+        found.append(f"Modelled by the generic rule: {listed}.")
     return tuple(found)
 
 
@@ -119,6 +119,8 @@ def _generator(report: Report) -> str:
 def _summarize_run(report: Report) -> RunSummary | None:
     if not report.cycle_totals:
         return None
+    # Runs of different length may stand in one file; the longest is the program at
+    # work.
     totals = max(report.cycle_totals, key=lambda each: each.cycles)
     names = {run.id: run.name for run in report.runs}
     seconds = totals.cycles / report.target.clock_hz
@@ -145,6 +147,7 @@ def _phases(totals: CycleTotals, num_tiles: int) -> tuple[PhaseShare, ...]:
         name: sum(getattr(totals.tile_cycles, account) for account in accounts)
         for name, accounts in _PHASES.items()
     }
+    # Shares of what is accounted for, so that they add up to 1.
     everything = sum(cycles.values()) or 1
     return tuple(
         PhaseShare(name, count / num_tiles, count / everything)

@@ -1,4 +1,4 @@
-"""Variables of one tile."""
+"""Variables of a report that lie on one tile, with their bytes there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report as plain JSON-able data: the contract with the browser viewer.
+"""View data: a report as JSON-able data, the contract with the browser viewer.
 
 Run vectors are lists `[[count, value], ...]` over all tiles. Change `FORMAT`
 when a key changes its meaning.
@@ -20,6 +20,7 @@ from popple.report.query.summary import Summary, summarize
 from popple.report.read import Report
 
 FORMAT = 1
+# Bounds the size of the page; the longest slices are kept, which are seen first.
 MAX_SLICES = 20_000
 
 Json: TypeAlias = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Vertex types, compute sets, their vertices and their memory."""
+"""Tables of vertex types, compute sets, vertex instances and their memory."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def _memory_table(name: str, code: ColumnCode) -> RecordTable[VertexMemory]:
     return RecordTable(name, VertexMemory, listed)
 
 
+# The format codes the same columns differently in the two tables.
 _SET_MEMORY = _memory_table("memory_by_compute_set", RLE)
 _TYPE_MEMORY = _memory_table("memory_by_vertex_type", PACKED)
 _NO_MEMORY = VertexMemory((), (), (), (), ())
@@ -142,6 +143,7 @@ def _set_row(compute_set: ComputeSet, compiled: VectorWriter) -> tuple[Any, ...]
     return (
         compute_set.id,
         compute_set.name,
+        # Redundant beside `vertex_instances`: part of the format, not read back.
         encode_varints(group.vertex_type_id for group in compute_set.instances),
         encode_varints(group.num_vertices for group in compute_set.instances),
         compute_set.num_edges,

@@ -1,4 +1,4 @@
-"""Programs that move data: their payload tables and the host streams they serve.
+"""Tables of exchanges, stream copies and code copies: programs that move data.
 
 Sums and maxima by chip are redundant in the format: written here from the
 vectors by tile, and not read back.
@@ -141,6 +141,8 @@ class ExchangeWriter:
 def sum_by_chip(traffic: Traffic, tiles_per_chip: int) -> tuple[Runs, Runs, Runs]:
     """Bytes received, bytes sent, and the most one tile moves, for every chip."""
     num_chips = length_of(traffic.received_bytes_by_tile) // tiles_per_chip
+    # The chip of a tile as a third vector: runs are cut where chips end in the same
+    # walk.
     chips = [(tiles_per_chip, chip) for chip in range(num_chips)]
     received, sent, most = ([0] * num_chips for _ in range(3))
     walk = zip_runs(chips, traffic.received_bytes_by_tile, traffic.sent_bytes_by_tile)

@@ -1,4 +1,4 @@
-"""Executed steps, runs, totals, markers and measured blocks."""
+"""Tables of executed steps, runs, cycle totals, markers and measured blocks."""
 
 from __future__ import annotations
 
@@ -121,6 +121,7 @@ def insert_steps(
     executed: VectorWriter,
 ) -> None:
     """Write steps and what they took on every chip."""
+    # Once for each program, not for each step: loops execute one program many times.
     references: dict[int | None, References] = {
         each.id: _references(each, index.index_of) for each in programs
     }

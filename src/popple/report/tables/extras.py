@@ -1,4 +1,4 @@
-"""The tables Popple adds to the format."""
+"""Tables that Popple adds to the format: operations, timeline, info, generic ops."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import fields
 from popple.report.parts.extras import InfoValue, Operation, TimelineSlice
 from popple.report.tables.rows import RecordTable, columns, insert_rows, select_rows
 
+# Columns of our own tables are named as the fields of their records.
 OPERATIONS = RecordTable(
     "popple_operations",
     Operation,
@@ -37,10 +38,10 @@ def select_info(connection: sqlite3.Connection) -> dict[str, InfoValue]:
 def insert_generic_ops(
     connection: sqlite3.Connection, counts: Mapping[str, int]
 ) -> None:
-    """Write how often each framework op was priced by the generic rule."""
+    """Write how often each framework op was modelled by the generic rule."""
     insert_rows(connection, "popple_generic_ops", _GENERIC_COLUMNS, counts.items())
 
 
 def select_generic_ops(connection: sqlite3.Connection) -> dict[str, int]:
-    """Read how often each framework op was priced by the generic rule."""
+    """Read how often each framework op was modelled by the generic rule."""
     return dict(select_rows(connection, "popple_generic_ops", _GENERIC_COLUMNS))

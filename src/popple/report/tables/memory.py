@@ -1,4 +1,4 @@
-"""Memory by tile, by category and over steps."""
+"""Tables of memory by tile, by category, and of liveness over steps."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ def select_memory_by_tile(connection: sqlite3.Connection, num_tiles: int) -> Til
     names = [_TILE_COLUMNS[column.name] for column in fields(TileMemory)]
     listed = ", ".join(f"COALESCE({name}, 0)" for name in names)
     query = f"SELECT {listed} FROM memory_by_tile ORDER BY tile"
+    # A file without rows says nothing about tiles: 0 everywhere.
     rows = connection.execute(query).fetchall() or [(0,) * len(names)] * num_tiles
     if len(rows) != num_tiles:
         raise ValueError(f"{len(rows)} of {num_tiles} tiles are there")
@@ -88,10 +89,12 @@ def insert_liveness_deltas(
     rows: list[tuple[int | None, int, int]] = [
         (delta.chip, delta.step_id, delta.delta_bytes) for delta in deltas
     ]
+    # Rows without a chip are the sum over chips; readers here leave them out.
     totals: defaultdict[int, int] = defaultdict(int)
     for delta in deltas:
         totals[delta.step_id] += delta.delta_bytes
     rows += [(None, step_id, total) for step_id, total in sorted(totals.items())]
+    # Changes of two chips may cancel in the sum; the format has no rows of 0.
     changes = [row for row in rows if row[2]]
     insert_rows(connection, _DELTA_TABLE, _DELTA_COLUMNS, changes)
 

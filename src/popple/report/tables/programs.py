@@ -1,4 +1,4 @@
-"""The program tree: one row a program, one more in the table of its type."""
+"""Tables of the program tree: one row a program, one more in the table of its type."""
 
 from __future__ import annotations
 
@@ -156,6 +156,8 @@ def number_types(programs: Sequence[ProgramNode]) -> dict[str, int]:
     """The id of every type that occurs; types Popple does not know get new ids."""
     used = list(dict.fromkeys(program.type_name for program in programs))
     unknown = [name for name in used if name not in PROGRAM_TYPE_IDS]
+    # A genuine file may hold types that no file before it had; they are written back
+    # under ids that no type here uses.
     known = {name: PROGRAM_TYPE_IDS[name] for name in used if name not in unknown}
     fresh = {name: number for number, name in enumerate(unknown, _FIRST_FREE_TYPE_ID)}
     return known | fresh

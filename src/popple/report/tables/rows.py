@@ -1,4 +1,4 @@
-"""Rows of one table to records of one type, and back, from a list of columns."""
+"""Generic tables: map rows of a table to records and back, from a list of columns."""
 
 from __future__ import annotations
 
@@ -99,6 +99,7 @@ def insert_rows(
     rows: Iterable[tuple[Any, ...]],
 ) -> None:
     """Add rows of values to the named columns of a table."""
+    # Some columns are words of SQL, such as `order`.
     quoted = [f'"{name}"' for name in names]
     marks = ", ".join("?" * len(quoted))
     statement = f"INSERT INTO {table} ({', '.join(quoted)}) VALUES ({marks})"

@@ -1,4 +1,4 @@
-"""Versions, options and other single facts about how a report came about."""
+"""Tables of versions, options, compile events and instrumentation settings."""
 
 from __future__ import annotations
 

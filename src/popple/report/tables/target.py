@@ -1,4 +1,4 @@
-"""The machine and the whole-program counts."""
+"""Tables of the target and of the counts of the whole program."""
 
 from __future__ import annotations
 

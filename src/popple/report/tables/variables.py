@@ -1,4 +1,4 @@
-"""Variables of the program, their pieces on tiles, and their liveness classes."""
+"""Tables of variables, their pieces on tiles, and liveness classes."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ _LOWERED = RecordTable(
     ),
 )
 _NAME_COLUMNS = ("name_base_id", "name_prefix__vertex_field_")
+# The format shortens names of vertex fields to a number; this is what it stands for.
 _VERTEX_FIELD = "__vertexField_"
 
 _CLASS_COLUMNS = ("id", "is_always_live")
@@ -106,6 +107,8 @@ def insert_variables(
     insert_rows(connection, "unlowered_vars", ("id", "name"), names.items())
     sizes = [(each.id, each.class_id, each.num_bytes) for each in variables]
     insert_rows(connection, "var_bytes_by_eq_class", _SIZE_COLUMNS, sizes)
+    # The format has one row for each tile of a variable; Popple keeps one run-length
+    # vector for each chip in a table of its own, which is far smaller.
     places = [
         (*size, each.chip, encode_rle(each.bytes_by_tile))
         for size, each in zip(sizes, variables, strict=True)
@@ -136,6 +139,7 @@ def select_variables(
             debug_ids=debug_ids.get(number, ()),
         )
         for number, class_id, num_bytes, chip, by_tile in (
+            # Genuine files have no table of ours.
             rows or _select_placed(connection, tiles_per_chip)
         )
     )

@@ -1,4 +1,4 @@
-"""Tables of cycle vectors: equal vectors are stored once and referred to by id."""
+"""Tables of cycle vectors by tile: equal vectors are stored once, referred to by id."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class VectorWriter:
 
     def id_of(self, runs: Runs) -> int:
         """The id under which this vector is stored."""
+        # Two lookups: runs find a vector met before without coding it; blobs join
+        # vectors whose runs differ in form only.
         key = runs if isinstance(runs, StoredRuns) else tuple(runs)
         found = self._id_of_runs.get(key)
         if found is None:

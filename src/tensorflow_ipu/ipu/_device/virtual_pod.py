@@ -14,6 +14,7 @@ from datetime import datetime
 
 from popple.device import Device, Pod
 from popple.errors import DeviceError
+from popple.session.settings import DEFAULT_TARGET, read_settings
 from popple.target import System, list_systems, load_system
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "log_attached",
 ]
 
-_DEFAULT_SYSTEM = "bow-pod16"
 # The IPU Model simulates a version, not a machine: the largest usual one of that kind.
 _MODELS: Mapping[str, str] = {"ipu1": "dss8440", "ipu2": "pod16", "ipu21": "c600x8"}
 # As the log of the original looks, so that programs that search it find the line.
@@ -67,7 +67,7 @@ def find_system(version: str) -> System:
 
 def find_model(version: str, tiles_per_ipu: int) -> System:
     """What an IPU Model of that version simulates; 0 tiles: as many as it has."""
-    system = load_system(_MODELS.get(version, _DEFAULT_SYSTEM))
+    system = load_system(_MODELS.get(version, DEFAULT_TARGET))
     if tiles_per_ipu <= 0:
         return system
     return replace(system, chip=replace(system.chip, num_tiles=tiles_per_ipu))
@@ -86,7 +86,7 @@ def log_attached(ordinal: int, device: Device) -> None:
 
 
 def _system() -> System:
-    system = load_system(os.environ.get("POPPLE_TARGET") or _DEFAULT_SYSTEM)
+    system = load_system(read_settings().target or DEFAULT_TARGET)
     larger = (
         other
         for other in list_systems()

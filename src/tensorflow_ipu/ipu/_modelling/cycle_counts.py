@@ -16,7 +16,7 @@ def log_cycles(program: TracedProgram) -> None:
     if poplar_flags.read().log_cycle_count < 0:
         return
     try:
-        cycles = program.modelled().simulation.cost.cycles
+        cycles = program.cycles()
     except PoppleError as error:
         _notices.warn(f"the cycles of {program.name} are not known: {error}")
         return

@@ -11,21 +11,31 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tensorflow.python.platform import tf_logging as logging
+
 from popple.errors import PoppleError, UsageError
+from popple.session import (
+    CostRequest,
+    ModelledCost,
+    ProgramReport,
+    engine_options,
+    find_report,
+    read_settings,
+)
 
 from .. import _device
 from .._device import trace_events
-from . import program_arguments, reports
+from . import program_arguments
 from .program_settings import ProgramSettings
 
 if TYPE_CHECKING:
-    from popple.capture.tensorflow import LowerRequest
     from popple.pipeline import Modelled
 
 __all__ = [
@@ -59,36 +69,48 @@ class TracedProgram:
         self._results = results
         # Weakly: a report is no reason to keep a graph and its constants in memory.
         self._graph = weakref.ref(graph)
-        self._modelled: Modelled | None = None
+        self._cost = ModelledCost(self._cost_request)
         self._is_compiled = False
-        self._report: reports.ProgramReport | None = None
+        self._report: ProgramReport | None = None
 
     def modelled(self) -> Modelled:
         """Graph, program and simulation of one run; made when first asked for."""
-        from . import model
+        return self._cost.modelled()
 
-        if self._modelled is None:
-            self._modelled = model.model(self._request(), self.settings)
-        return self._modelled
-
-    def write_report(self, directory: Path, num_runs: int = 1) -> None:
-        """Write profile.pop and its companions, with so many runs."""
-        from . import model
-
-        model.write_report(self.modelled(), directory, num_runs)
+    def cycles(self) -> int:
+        """Modelled cycles of one run."""
+        return self._cost.cycles()
 
     def compile(self) -> None:
         """Report and note that the program was compiled, if it is not yet."""
         if self._is_compiled:
             return
         # The configuration may have changed since the program was modelled.
-        self._is_compiled, self._modelled = True, None
-        options = _device.get_options(self.settings.ordinal)
-        self._report = reports.report_for(self.name, options, self.write_report)
+        self._is_compiled, self._cost = True, ModelledCost(self._cost_request)
+        self._report = self._find_report()
         if self._report is not None:
-            self._report.begin()
+            self._begin(self._report)
         if trace_events.is_wanted(self.settings.ordinal):
             self._trace()
+
+    def _find_report(self) -> ProgramReport | None:
+        """Where the program's report goes, if the configuration or the shell asks."""
+        configured = _device.get_options(self.settings.ordinal)
+        given = {item.option: item.value for item in configured.compilation_options}
+        return find_report(
+            self.name.replace("/", "_"),
+            engine_options(given),
+            read_settings(),
+            self._cost.write_report,
+            own_name=_dated_name,
+        )
+
+    def _begin(self, report: ProgramReport) -> None:
+        """Write a report; a program that cannot be modelled runs all the same."""
+        try:
+            report.begin()
+        except PoppleError as error:
+            logging.warning(f"No report was written for {self.name}: {error}")
 
     def _trace(self) -> None:
         """Note the compilation; one that cannot be modelled says nothing more."""
@@ -130,11 +152,14 @@ class TracedProgram:
         find = self._live_graph().as_graph_element
         return None if self._ops is None else [find(name) for name in self._ops]
 
-    def _request(self) -> LowerRequest:
+    def _cost_request(self) -> CostRequest:
+        # Most programs only run: what captures and models them is loaded when asked.
         from popple.capture.tensorflow import LowerRequest
 
+        from .model import cost_request
+
         graph = self._live_graph()
-        return LowerRequest(
+        request = LowerRequest(
             name=self.name,
             graph=graph,
             ops=self._find_ops(),
@@ -143,6 +168,12 @@ class TracedProgram:
             accumulation=self.settings.accumulation,
             replicas=self.settings.num_replicas,
         )
+        return cost_request(request, self.settings)
+
+
+def _dated_name() -> str:
+    """The directory of a report as the vendor's TensorFlow calls it."""
+    return f"tf_report__{datetime.now():%Y-%m-%d__%H-%M-%S-%f}__{os.getpid()}"
 
 
 class _Programs:

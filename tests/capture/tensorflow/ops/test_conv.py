@@ -15,8 +15,8 @@ from tests.capture.tensorflow.tracing import (  # noqa: E402
     kinds,
     lower,
     marked,
+    model_program,
     of_kind,
-    price,
     spec,
 )
 
@@ -65,7 +65,7 @@ def test_convolutions_of_any_padding_are_priced(padding: str, stride: int) -> No
         spec(2, 8, 8, 4),
         spec(3, 3, 4, 6),
     )
-    assert price(lowered).simulation.cost.flops > 0
+    assert model_program(lowered).simulation.cost.flops > 0
 
 
 def test_channels_second_need_no_permutation() -> None:
@@ -159,4 +159,4 @@ def test_marked_convolutions_run_side_by_side_forward_and_backward() -> None:
     ops = GroupConvolutions().apply(lowered.graph).ops
     spread = [op.kind for op in ops if op.notes.side_by_side]
     assert spread == ["conv", "conv", "conv_weight_grad", "conv_weight_grad"]
-    assert price(lowered).simulation.cost.cycles > 0
+    assert model_program(lowered).simulation.cost.cycles > 0

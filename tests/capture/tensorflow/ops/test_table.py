@@ -14,8 +14,8 @@ from popple.capture.tensorflow.ops import RULES  # noqa: E402
 from tests.capture.tensorflow.tracing import (  # noqa: E402
     graph_of,
     lower,
+    model_program,
     of_kind,
-    price,
     spec,
 )
 
@@ -31,6 +31,6 @@ def test_an_op_without_a_rule_is_named() -> None:
 
 
 def test_an_op_without_a_rule_is_priced_and_named_in_the_report() -> None:
-    modelled = price(lower(lambda x: tf.linalg.inv(x) + 1, spec(4, 4)))
+    modelled = model_program(lower(lambda x: tf.linalg.inv(x) + 1, spec(4, 4)))
     assert modelled.planned.generic_ops == {"MatrixInverse": 1}
     assert modelled.simulation.cost.cycles > 0

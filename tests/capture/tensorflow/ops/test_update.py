@@ -16,9 +16,9 @@ from tests.capture.tensorflow.tracing import (
     graph_of,
     kinds,
     lower,
+    model_program,
     names_of,
     of_kind,
-    price,
     spec,
 )
 
@@ -56,7 +56,7 @@ def test_optimisers_become_updates_with_their_state(name: str) -> None:
     lowered = trained_with(getattr(tf.compat.v1.train, name)(0.1))
     assert lowered.update == OPTIMISERS[name]
     assert list(lowered.gradients) == ["weight"]
-    modelled = price(lowered)
+    modelled = model_program(lowered)
     kind, num_states = OPTIMISERS[name]
     (update,) = of_kind(modelled.graph, kind)
     assert update.phase is Phase.UPDATE

@@ -1,4 +1,4 @@
-"""The aten table: which ops of the Graph an aten operator becomes.
+"""Lowering of aten operators to ops of the Graph: one table, one file per family.
 
 Entries are keyed by the operator's name without overload (`aten.add`). In-place forms
 (`aten.add_`) use the entry of the plain form and share the memory they overwrite.

@@ -1,4 +1,4 @@
-"""Popple's own operators: marks, which cost nothing, and traffic with the host."""
+"""Lowering of Popple's own operators: marks, printed tensors, host calls."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def _by_taker(notes: Notes) -> Iterator[tuple[Notes, frozenset[str] | None]]:
 
 def lower_print(context: NodeContext) -> None:
     """A copy to the host, unless the result is unused, which drops the printing."""
+    # As in PopTorch, a printed tensor whose result nobody uses is not printed.
     if context.node.users:
         context.emit("stream_out", context.inputs()[:1], [], suffix=".host")
     same_value(context)

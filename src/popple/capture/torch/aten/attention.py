@@ -1,4 +1,4 @@
-"""Fused attention, taken apart: the machine computes it as products and a softmax."""
+"""Lowering of fused attention: the machine computes products and a softmax."""
 
 from __future__ import annotations
 

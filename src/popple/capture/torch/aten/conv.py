@@ -1,4 +1,4 @@
-"""Convolutions, their gradients, and transposed ones."""
+"""Lowering of convolutions, transposed convolutions and their gradients."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def lower_convolution(context: NodeContext) -> None:
     """Field, kernel, bias; a transposed convolution is the input gradient's twin."""
     field, kernel, bias = context.args[:3]
     attrs = _attrs(context.args[3:9])
+    # A transposed convolution computes what the gradient of a plain one computes for
+    # its input, so the planner has one rule for both.
     kind = "conv_input_grad" if context.args[6] else "conv"
     result = context.result_types()
     suffix = ".product" if bias is not None else ""
@@ -57,6 +59,8 @@ def lower_convolution_backward(context: NodeContext) -> None:
         (names[0],) = context.emit(kind, sources, types, suffix=".field", attrs=attrs)
     if results[1] is not None:
         types = [context.type_of(kernel)]
+        # The roles of field and gradient are exchanged with those of a plain
+        # convolution.
         pair = [field, gradient] if is_transposed else [gradient, field]
         names[1] = context.emit(
             "conv_weight_grad", pair, types, suffix=".kernel", attrs=attrs

@@ -1,4 +1,4 @@
-"""Element-by-element operators, including conversions of element type."""
+"""Lowering of element-wise operators, activations and casts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from popple.capture.torch.aten.forms import Lowering, emit_one, one_op, same_val
 from popple.capture.torch.builder import NodeContext
 from popple.graph import DType, TensorType
 
+# Operators that the machine has no codelet for get the kind of the nearest one in cost;
+# values do not come from here.
 _KINDS = {
     "neg": "neg",
     "abs": "abs",

@@ -1,4 +1,4 @@
-"""Tensors made from nothing; an example tensor gives only its shape."""
+"""Lowering of fills and ranges: zeros, ones, full, arange; examples give the shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms most lowerings take: one op for one operator, or a view."""
+"""Common lowerings: one op for one operator, a view, the same value, the generic op."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def emit_one(
     storage = _find_memory(context)
     names = context.emit(kind, sources, types, storage=storage, attrs=attrs)
     if storage:
+        # Later readers of the overwritten tensor read the new value.
         context.builder.bind(context.overwritten[0], names[0])
     context.finish_all(names)
 
@@ -53,6 +54,7 @@ def _find_memory(context: NodeContext) -> str:
         return ""
     name = context.builder.name_of(targets[0])
     held = context.builder.values[name].type
+    # torch resizes an `out` tensor of another size: its memory is then not shared.
     return name if held.num_elements == types[0].num_elements else ""
 
 

@@ -1,4 +1,4 @@
-"""Indexed reads and writes; the table comes first, as the Graph wants it."""
+"""Lowering of gathers, embeddings and scatters; the table is the first input."""
 
 from __future__ import annotations
 

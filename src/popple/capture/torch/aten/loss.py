@@ -1,4 +1,4 @@
-"""Losses that aten keeps whole; the others arrive as element-by-element operators."""
+"""Lowering of losses that aten keeps whole; others arrive as element-wise operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products: addmm and friends are a product and a sum."""
+"""Lowering of matrix products: mm, bmm, addmm, mv, scaled float8 products."""
 
 from __future__ import annotations
 

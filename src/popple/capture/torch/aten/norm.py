@@ -1,4 +1,4 @@
-"""Normalisation layers and their gradients."""
+"""Lowering of batch, layer and group normalisation and their gradients."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def _group(context: NodeContext) -> dict[str, Attr]:
 
 def lower_batch_norm(context: NodeContext) -> None:
     """Training uses the batch's statistics, inference the running ones."""
+    # The overloads have the flag at different positions, and no other flag.
     is_training = any(argument is True for argument in context.args)
     kind = "batch_norm" if is_training else "batch_norm_inference"
     if context.operator.endswith("_with_update.default"):

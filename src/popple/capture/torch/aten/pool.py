@@ -1,4 +1,4 @@
-"""Pooling over windows, adaptive forms included."""
+"""Lowering of max and average pooling, adaptive forms included."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def _adaptive(rank: int) -> AttrsOf:
         field = context.type_of(context.inputs()[0]).shape[-rank:]
         result = context.result_types()[0].shape[-rank:]
         pairs = zip(field, result, strict=True)
+        # Windows of adaptive pooling may differ by one element; the model takes one
+        # size for all. In the gradient, field and result are exchanged.
         return {"kernel": tuple(max(a, b) // max(min(a, b), 1) for a, b in pairs)}
 
     return attrs
@@ -35,6 +37,8 @@ def _max_pool(rank: int) -> dict[str, Lowering]:
         attrs = attrs_of(context)
         source = context.inputs()[0]
         names = context.emit("max_pool", [source], [values], attrs=attrs)
+        # Only torch's gradient reads them; without other readers they are removed as
+        # dead.
         names += context.emit("fill", [], [indices], suffix=".indices")
         context.finish_all(names)
 

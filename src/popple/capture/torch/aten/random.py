@@ -1,4 +1,4 @@
-"""Operators that draw random numbers."""
+"""Lowering of random number operators and dropout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent layers, as `popple.capture.torch.recurrent` traces them."""
+"""Lowering of LSTM and GRU layers, as `popple.capture.torch.recurrent` traces them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from popple.marks import RECURRENT, RECURRENT_BACKWARD
 def lower_recurrent(context: NodeContext) -> None:
     """The layer; what its gradient needs is a result if there is a gradient."""
     *types, _ = context.result_types()
+    # In the trace this result is an empty tensor that carries torch's tape; on the
+    # machine it is what each step keeps for the backward pass.
     if _is_read(context.node, len(types)):
         types.append(kept_type(str(context.args[3]), types[0]))
     names: list[Any] = context.emit(

@@ -1,4 +1,4 @@
-"""Reductions over dimensions."""
+"""Lowering of reductions: sum, mean, max, variance, norm, arg max, cumulative sums."""
 
 from __future__ import annotations
 

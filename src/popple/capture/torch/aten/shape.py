@@ -1,4 +1,4 @@
-"""Views, which are free, and rearrangements, which are not."""
+"""Lowering of views, which are free, and of copies, pads and concatenations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Softmax, log-softmax and their gradients."""
+"""Lowering of softmax, log-softmax and their gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cholesky decomposition and triangular systems."""
+"""Lowering of Cholesky decomposition and triangular systems."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def lower_triangular_solve(context: NodeContext) -> None:
     """`triangular_solve(B, A)`: the unknowns, and A once more."""
     b, a = context.args[:2]
     attrs: dict[str, Attr] = {
+        # The transpose of an upper triangle is a lower one.
         "is_upper": bool(context.arg(2, True)) != bool(context.arg(3, False)),
         "is_left": True,
         "is_unit": bool(context.arg(4, False)),

@@ -1,4 +1,4 @@
-"""Ordering along a dimension."""
+"""Lowering of sort, top-k, median and k-th value."""
 
 from __future__ import annotations
 

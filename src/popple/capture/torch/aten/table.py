@@ -1,4 +1,4 @@
-"""All lowerings in one table, and the generic one for operators without an entry."""
+"""TABLE: the lowering of every aten operator; the generic one for all others."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What is different about torch inside forward while a model is traced for the device.
+"""Rules of torch functions while forward is traced for the device.
 
 mode           one mode that sees every function of torch that forward calls
 static_forms   functions that look at values, in forms that do not
-refusals       functions that the device lacks, and errors of tracing in words
-host_tensors   tensors that forward makes on the host
+refusals       functions that the device lacks, tensors of the host, errors of tracing
 weight_casts   weights that follow the element type of their input
 group_norm     groups that stride over channels
 """

@@ -20,6 +20,8 @@ def _group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
+    # Channels are put in order, normalised by torch's kernel without scale and shift,
+    # which belong to channels, and put back.
     size = input.shape[1] // num_groups
     gathered = _exchanged(input, size, num_groups)
     result = _exchanged(F.group_norm(gathered, num_groups, eps=eps), num_groups, size)

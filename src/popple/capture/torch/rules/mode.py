@@ -1,4 +1,4 @@
-"""One mode for all rules: it sees every function of torch that forward calls.
+"""DeviceRules: the mode that applies all rules to functions of torch in forward.
 
     forms      take the place of some functions
     "ipu"      names the device that the model is traced on
@@ -17,11 +17,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn.modules import transformer
 from torch.overrides import TorchFunctionMode
 
+from popple.capture.torch.ctc import ctc_loss
+from popple.capture.torch.recurrent import FORMS as RECURRENT_FORMS
 from popple.capture.torch.rules.group_norm import STRIDED_FORMS
 from popple.capture.torch.rules.refusals import (
     check_side,
@@ -47,7 +50,12 @@ def device_rules(has_strided_groups: bool = False) -> Iterator[None]:
 
     With `has_strided_groups`, group normalisation strides over channels.
     """
-    forms = {**STATIC_FORMS, **(STRIDED_FORMS if has_strided_groups else {})}
+    forms = {
+        **STATIC_FORMS,
+        **RECURRENT_FORMS,
+        F.ctc_loss: ctc_loss,
+        **(STRIDED_FORMS if has_strided_groups else {}),
+    }
     with _unchecked_distributions(), _unread_masks(), DeviceRules(forms):
         yield
 
@@ -74,6 +82,7 @@ class DeviceRules(TorchFunctionMode):
             with DeviceRules({}):
                 return form(*args, **kwargs)
         args, kwargs = _on_traced_device(func, args, kwargs)
+        # Before any cast, which would hide on which side a tensor was made.
         check_side(func, args, kwargs)
         check_supported(func, args, kwargs)
         if func in STATISTICS and is_mixed((args, kwargs)):

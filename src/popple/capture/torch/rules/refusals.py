@@ -1,4 +1,4 @@
-"""What forward may not do while a model is traced, and errors that say so.
+"""Refusals: functions and values that forward may not use while traced, with errors.
 
 Shapes and the path through the program are fixed when a model is compiled, so nothing
 may depend on the value of a tensor. Tensors that forward makes lie on the device if a
@@ -116,7 +116,27 @@ def _check_bincount(input: Any, weights: Any = None, minlength: Any = 0) -> None
         )
 
 
+def _check_sparse(*_: Any, **__: Any) -> None:
+    raise Unsupported(
+        "There are no sparse tensors on the device: their shapes depend on values.",
+        remedy="Keep the tensor dense, or pass indices and values as two tensors.",
+    )
+
+
 _CHECKS: dict[Any, Callable[..., None]] = {
+    **dict.fromkeys(
+        (
+            torch.Tensor.to_sparse,
+            torch.Tensor.to_sparse_bsc,
+            torch.Tensor.to_sparse_bsr,
+            torch.Tensor.to_sparse_csc,
+            torch.Tensor.to_sparse_csr,
+            torch.sparse_compressed_tensor,
+            torch.sparse_coo_tensor,
+            torch.sparse_csr_tensor,
+        ),
+        _check_sparse,
+    ),
     F.interpolate: _check_interpolation,
     F.one_hot: _check_one_hot,
     torch.bincount: _check_bincount,

@@ -1,4 +1,4 @@
-"""Functions of torch that look at values without need, in forms that do not.
+"""Static forms of torch functions that would look at values: cov, corrcoef, and others.
 
 While a model is traced there are no values. These functions compute the same from
 valid arguments; what torch's own check, they trust.

@@ -1,4 +1,4 @@
-"""Element types of layers while a model is traced: weights follow their input.
+"""Weight casts: weights of a traced layer follow the element type of their input.
 
 Where PyTorch wants all operands of a product, convolution or normalisation in one
 type, the IPU takes activations and weights of different ones: weights are cast to the
@@ -88,6 +88,8 @@ def normalise(
     common = dtype if all(t.dtype == dtype for t in held.values()) else torch.float32
     for name in ("weight", "bias"):
         if given[name] is not None:
+            # Rounded to the type of the activations first, as the machine has them,
+            # even if the kernel takes float.
             given[name] = given[name].to(dtype).to(common)
     for name, tensor in held.items():
         given[name] = tensor.to(common)

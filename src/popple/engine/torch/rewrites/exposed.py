@@ -1,4 +1,4 @@
-"""Values inside a traced step that someone wants to see.
+"""Expose tensors inside a traced step as extra outputs (anchors).
 
 `expose` gives a step that also returns them, as they are when they are computed: what
 writes over them later in the step does not change what is returned.
@@ -38,6 +38,7 @@ def expose(step: TracedStep, nodes: Sequence[Node]) -> TracedStep:
 def _copy_of(graph: Graph, node: Node) -> Node:
     """A node behind this one that copies its value."""
     place = node
+    # Placeholders have to stay together at the front of a graph.
     if node.op == "placeholder":
         place = graph.find_nodes(op="placeholder")[-1]
     with graph.inserting_after(place):

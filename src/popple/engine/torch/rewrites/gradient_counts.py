@@ -1,4 +1,4 @@
-"""How large the gradients of a step are: one more result of its graph.
+"""Count large float16 gradients in a step, for automatic loss scaling.
 
 In: the graph of a traced step. Out: a copy that also returns which share of the float16
 elements made in the backward pass lies beyond a limit. Loss scales are adapted by it.
@@ -27,6 +27,8 @@ def with_gradient_counts(traced: GraphModule, limit: float) -> GraphModule:
     in float16.
     """
     graph = copy.deepcopy(traced.graph)
+    # The gradient that the backward pass begins with is the loss scale itself, which
+    # may be large on purpose.
     ignored = _scaling(graph)
     gradients = [n for n in graph.nodes if _is_gradient(n) and n not in ignored]
     if not gradients:
@@ -67,6 +69,7 @@ def _is_gradient(node: Node) -> bool:
 def _count_beyond(graph: Graph, node: Node, limit: float) -> Node:
     """The number of elements beyond the limit; those that are no number count too."""
     size = graph.call_function(aten.abs.default, (node,))
+    # Asked this way round a NaN, which is neither larger nor smaller, counts as large.
     is_small = graph.call_function(aten.le.Scalar, (size, limit))
     is_large = graph.call_function(aten.logical_not.default, (is_small,))
     return graph.call_function(aten.sum.default, (is_large,))

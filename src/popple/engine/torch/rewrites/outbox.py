@@ -1,4 +1,4 @@
-"""Outputs that leave for the host as soon as they are there, not when the step is over.
+"""Outbox: outputs of a GPU step that go to the host while the step still runs.
 
 On a GPU a step of training is one launch: forward, backward, update. The program waits
 for the outputs of the first of these alone; while the GPU does the rest, it prepares
@@ -27,6 +27,8 @@ SMALL = 1 << 20
 
 _NAMES = frozenset({torch.ops.aten.detach.default, torch.ops.aten.alias.default})
 _KEYS = itertools.count()
+# Operators of a graph take numbers and tensors, so an outbox is named by a number;
+# weakly, so that it goes with its step.
 _OUTBOXES: WeakValueDictionary[int, Outbox] = WeakValueDictionary()
 
 
@@ -45,6 +47,7 @@ class Outbox:
         if not self._host:
             self._host = [self._memory_like(output) for output in outputs]
             if self._is_on_gpu:
+                # An event that is recorded inside a graph but waited for outside.
                 self._arrival = torch.cuda.Event(external=True)
         for host, output in zip(self._host, outputs, strict=True):
             host.copy_(output, non_blocking=True)
@@ -58,6 +61,7 @@ class Outbox:
         """The outputs of the newest launch, which may still be at work."""
         if self._is_on_gpu:
             self._arrival.synchronize()
+        # The next launch writes to the same pinned memory.
         return [host.clone() for host in self._host]
 
 
@@ -65,6 +69,7 @@ class Outbox:
 def _send(outputs: list[Tensor], key: int, losses: list[int]) -> list[Tensor]:
     """Copies of the outputs, then ones: gradients of losses begin with them."""
     _OUTBOXES[key].send(outputs)
+    # A custom operator must not return its arguments.
     copies = [output.clone() for output in outputs]
     return copies + [torch.ones_like(outputs[number]) for number in losses]
 

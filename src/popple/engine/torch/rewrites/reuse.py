@@ -1,4 +1,4 @@
-"""Operators that write to memory which nobody else reads any more.
+"""Reuse memory in a replayed step: operators write over operands at their last use.
 
 Autograd adds gradients in place and layers may work in place, but a trace has all of
 that as operators with results of their own. Here such results go where an operand was,
@@ -37,6 +37,7 @@ def reuse_memory(graph: Graph, owners: Mapping[Storage, Storage]) -> None:
 
     `owners` tells of memory that has been replaced by other memory since tracing.
     """
+    # Strides were noted when tracing; after a change in place they are no longer true.
     if changes_layouts(graph):
         return
     memory = _Memory(graph, owners)
@@ -58,6 +59,7 @@ class _Memory:
     def __init__(self, graph: Graph, owners: Mapping[Storage, Storage]) -> None:
         self._owners = dict(owners)
         self._last_read: dict[Storage, int] = {}
+        # Memory that is the caller's, or is returned, must not be written to.
         self._kept: set[Storage] = {None}
         for position, node in enumerate(graph.nodes):
             if node.op in ("placeholder", "get_attr") or _is_foreign(node):
@@ -81,6 +83,7 @@ class _Memory:
     def merge(self, node: Node, operand: Node) -> None:
         """The node's result is where the operand was."""
         old, new = self._storage(operand), self._storage(node)
+        # Readers of the result are now readers of the operand's memory.
         self._last_read[old] = self._last_read.get(new, -1)
         self._owners[new] = old
         if new in self._kept:

@@ -1,4 +1,4 @@
-"""Memory and views of a traced graph, as the tensors seen in tracing tell.
+"""Views and storage of values in a traced graph; views that change nothing are dropped.
 
 Views that show a tensor as it is are dropped: a run does without them. Differentiating
 a linear layer transposes its weight there and back, for one.
@@ -69,5 +69,6 @@ def _is_view(node: Node) -> bool:
 def _begins_alike(first: Node, second: Node) -> bool:
     a: Tensor = first.meta["val"]
     b: Tensor = second.meta["val"]
+    # Conjugation and negation of complex tensors are bits of a view, not of memory.
     same_reading = a.is_conj() == b.is_conj() and a.is_neg() == b.is_neg()
     return same_reading and a.storage_offset() == b.storage_offset()

@@ -1,4 +1,4 @@
-"""A PyTorch program from its first arguments to its results.
+"""PyTorch sessions: compile a step, hold its device memory, run calls.
 
     step      one micro-batch, traced, lowered and ready to be replayed
     session   a step with its memory on the device: what a call runs

@@ -1,4 +1,4 @@
-"""Weights that differ between groups of replicas.
+"""Replica groups: weights that differ between groups of replicas.
 
 Replicas are divided into groups; those of a group share a weight. On the host such a
 parameter has a first dimension with one entry per group (or per replica), which the
@@ -128,6 +128,8 @@ def with_whole_gradients(
         for result, parameter, num_groups in places:
             if results[result] is not None:
                 part = arguments[parameter]
+                # Groups lie one behind the other in one tensor. A step takes plain
+                # tensors, so there is no other place for the number.
                 group = part.storage_offset() // part.numel()
                 results[result] = _whole(results[result], group, num_groups)
         return results
@@ -157,6 +159,8 @@ def with_grouped_update(update: Update, groupings: Groupings) -> Update:
         if rule.kind != "lamb":
             update(rule, weights, gradients, state)
             return
+        # The norm is that of all weights together, so it is bounded before they are
+        # divided.
         if rule.max_grad_norm != float("inf"):
             clipped = clip_gradients(list(gradients.values()), rule.max_grad_norm)
             gradients = dict(zip(gradients, clipped, strict=True))
@@ -179,6 +183,8 @@ def _update_groups(
 ) -> None:
     step = state["step"][name]
     for group in range(weights[name].shape[0]):
+        # All groups of a weight are at the same step: each counts on a copy, the
+        # original once.
         counted = step.clone()
         part = {
             slot: {name: counted if slot == "step" else held[name][group]}

@@ -1,4 +1,4 @@
-"""The device's copies of a model's tensors, and copying between host and device."""
+"""Device memory of a session: copies of weights and buffers, to and from the host."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def host_tensors(module: nn.Module) -> tuple[dict[str, torch.Tensor], ...]:
 
 
 def _detached(named: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    # Front ends may wrap parameters in a tensor subclass that watches their use.
     with torch._C.DisableTorchFunctionSubclass():
         return {name: tensor.detach() for name, tensor in named}
 
@@ -40,6 +41,7 @@ def load_device(
         if not groupings:
             return DeviceMemory(held, sets)
         return GroupedMemory(held, sets, groupings=groupings)
+    # In place: captured CUDA graphs hold the addresses of these tensors.
     _overwrite(memory.weights, weights)
     for held in memory.buffers:
         _overwrite(held, buffers)
@@ -55,6 +57,7 @@ def read_device(memory: DeviceMemory, module: nn.Module) -> None:
             held[name] = grouping.to_host(held[name])
     _overwrite(weights, held)
     floats = {n: t for n, t in buffers.items() if t.is_floating_point()}
+    # Replicas may have buffers of their own; the host is given those of the first.
     _overwrite(floats, memory.buffers[0])
 
 

@@ -1,4 +1,4 @@
-"""Outputs of micro-batches put together, and tensors inside a step that are watched.
+"""Collect outputs and watched tensors (anchors) of the micro-batches of a call.
 
 Both are fed as micro-batches finish, in the order of `BatchPlan.micro_batches`; only
 what is returned is kept.

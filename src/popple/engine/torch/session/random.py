@@ -1,4 +1,4 @@
-"""The device's random numbers: a state of their own, apart from the host's.
+"""Device random numbers: seed and generator state of a session, apart from the host's.
 
 A model that draws numbers does so from this state, so that it repeats when built
 afresh and the program's own numbers do not depend on it. Programs see the state as a
@@ -40,6 +40,8 @@ class DeviceRandom:
         if not is_needed:
             yield
             return
+        # Kernels draw from torch's default generator, which cannot be told per call:
+        # its state is exchanged around the run.
         host = self._generator.get_state()
         self._enter()
         try:
@@ -56,6 +58,8 @@ class DeviceRandom:
 
     def _known_seed(self) -> int:
         if self.seed is None:
+            # Follows `torch.manual_seed`, so that a program repeats; another number, so
+            # that the device does not draw what the host draws.
             self.seed = torch.initial_seed() + 1
         return self.seed
 

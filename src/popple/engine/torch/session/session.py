@@ -1,4 +1,4 @@
-"""A compiled step with its memory on the device: what a call runs.
+"""TorchSession: a compiled step with its device memory; runs the calls of a program.
 
 tensors --split--> micro-batches --engine--> outputs --collect--> tensors
 """
@@ -101,6 +101,8 @@ class TorchSession:
         self.settings: Callable[[], Mapping[str, Tensor]] = dict
         self._rule = rule
         self._places = list(options.batches.micro_batches())
+        # The same in every call: computed once, since a call may be a few hundred
+        # microseconds.
         self._is_sent = [options.outputs.is_sent(place) for place in self._places]
         self._synthetic: list[Tensor] | None = None
         self._graphs = self._make_graphs()
@@ -149,6 +151,7 @@ class TorchSession:
     def _on_device(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The inputs in types of the device, or data that stand for them."""
         tensors = [to_device_type(tensor) for tensor in inputs]
+        # CUDA graphs copy inputs themselves, from the host into memory of their own.
         if self._graphs is None:
             tensors = [self.step.backend.place(tensor) for tensor in tensors]
         if not self.options.is_synthetic:
@@ -180,6 +183,8 @@ class TorchSession:
 
     def collect(self, outputs: Batches) -> list[Tensor]:
         """The outputs that the call returns; watched tensors are kept."""
+        # The common case of a small model, where collecting would cost more than the
+        # step.
         is_single = len(self._places) == 1 and not self.options.watched
         return self._only(outputs) if is_single else self._collected(outputs)
 
@@ -202,6 +207,8 @@ class TorchSession:
             for number, collector in enumerate(collectors):
                 collector.add(place, results[number])
                 if number in self.step.constant_outputs:
+                    # An output that was compiled in is returned once, not once per
+                    # micro-batch.
                     constants.setdefault(number, results[number])
             watched.add(place, results[len(collectors) :])
             if sends and not self.options.is_synthetic:

@@ -1,4 +1,4 @@
-"""One micro-batch of a PyTorch module: traced, lowered, ready to be replayed.
+"""Compile a step: one micro-batch of a PyTorch module, traced, lowered and replayed.
 
 arguments --trace--> TracedStep --lower--> Graph          for the model of costs
                          `------replay--> engine          for the numbers
@@ -21,9 +21,10 @@ from popple.capture.torch import (
     LowerRequest,
     TracedStep,
     TraceRequest,
+    all_nodes,
     constant_outputs,
-    draws_random_numbers,
     find_overwritten,
+    is_random,
     lower_step,
     trace_step,
 )
@@ -118,6 +119,7 @@ class CompiledStep:
     def num_stages(self) -> int:
         """Forward stages: a new one with every change of chip, beginning on chip 0."""
         ops = self.lowered.graph.ops
+        # A stage ends where the chip changes; coming back to a chip is a new stage.
         chips = [0, *(op.chip for op in ops if op.phase is Phase.FORWARD)]
         return 1 + sum(a != b for a, b in pairwise(chips))
 
@@ -129,7 +131,7 @@ class CompiledStep:
     @cached_property
     def draws_random_numbers(self) -> bool:
         """Whether a run draws from the device's random numbers."""
-        return draws_random_numbers(self.traced)
+        return any(map(is_random, all_nodes(self.traced.graph_module.graph)))
 
     @cached_property
     def constant_outputs(self) -> frozenset[int]:
@@ -168,6 +170,8 @@ class CompiledStep:
         module, automatic = run.graph_module, self.request.automatic
         if automatic is not None:
             module = with_gradient_counts(module, automatic.large)
+        # Exposed values are added before outputs are sent: both change what is
+        # returned.
         module, outbox = self._send_early(module)
         constants = _overwritten_constants(run)
         make_function = function_maker(self.backend.name)
@@ -272,6 +276,7 @@ def _known_numbers(module: nn.Module) -> dict[str, Tensor]:
     return {
         name: tensor.detach().clone()
         for name, tensor in named
+        # Single numbers only: they may decide Python control flow while tracing.
         if tensor.numel() == 1 and not tensor.is_floating_point()
     }
 

@@ -1,4 +1,4 @@
-"""Bounding the norm of all gradients together."""
+"""Clip gradients by their joint norm."""
 
 from __future__ import annotations
 
@@ -17,5 +17,6 @@ def clip_gradients(gradients: Sequence[Tensor], max_norm: float) -> list[Tensor]
         return []
     wide = [gradient.float() for gradient in gradients]
     total = torch.linalg.vector_norm(torch.stack(list(torch._foreach_norm(wide))))
+    # The small number and the order are those of `torch.nn.utils.clip_grad_norm_`.
     factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
     return list(torch._foreach_mul(wide, factor))

@@ -1,4 +1,4 @@
-"""Updates compiled by inductor into kernels of their own.
+"""Weight updates compiled by inductor, for small models on a GPU.
 
 torch's fused kernels give a block of a GPU 65,536 numbers to work on, which leaves most
 of it idle for the weights of a small model; compiled ones use all of it.

@@ -1,4 +1,4 @@
-"""The optimisers' formulas over lists of tensors in float32.
+"""Optimiser formulas (SGD, Adam, AdamW, LAMB, RMSprop) over lists of float32 tensors.
 
 Where torch has the formula, results agree with its own optimisers to the last bit: with
 Adam and AdamW of `fused=True`, the fastest there are, and with the others as they are.
@@ -39,6 +39,7 @@ def _sgd(
         gradients = list(torch._foreach_add(gradients, weights, alpha=decay))
     velocity = state.get("velocity")
     if velocity is None:
+        # One pass over memory less, and no state to hold.
         _add(weights, gradients, -settings["lr"] * share)
         return
     scaling = settings.get("velocity_scaling", 1.0)
@@ -129,6 +130,7 @@ def _follow_moments(
     """Both moments, then a step along the first, scaled by the root of the second."""
     beta1, beta2 = settings["beta1"], settings["beta2"]
     torch._foreach_add_(state["step"], 1)
+    # All weights of a call have made equally many steps (`with_equal_steps`).
     step = state["step"][0]
     torch._foreach_lerp_(state["moment1"], gradients, 1 - beta1)
     torch._foreach_mul_(state["moment2"], beta2)
@@ -178,6 +180,7 @@ def _trust_ratios(
     """Norms of weights, up to a limit, over norms of directions; 1 where one is 0."""
     norms = torch.stack(list(torch._foreach_norm(weights))).clamp(max=limit)
     ratios = norms / torch.stack(list(torch._foreach_norm(directions)))
+    # A weight of zeros must be able to leave 0, so its ratio is 1.
     usable = torch.isfinite(ratios) & (ratios > 0)
     return torch.where(usable, ratios, torch.ones_like(ratios))
 

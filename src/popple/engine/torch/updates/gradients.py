@@ -1,4 +1,4 @@
-"""Gradients of several micro-batches, made into those of one update."""
+"""Accumulate and scale the gradients of several micro-batches for one update."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ def add_to_total(
     added = [g for g in gradients if g is not None]
     if is_running_mean:
         share = 1 / (num_before + 1)
+        # A running mean stays as small as one gradient, which float16 accumulators
+        # need.
         torch._foreach_mul_(sums, 1 - share)
         torch._foreach_add_(sums, added, alpha=share)
     else:

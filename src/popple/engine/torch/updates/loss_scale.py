@@ -1,4 +1,4 @@
-"""The factor on the loss that keeps float16 gradients from underflowing.
+"""Loss scale: the factor on the loss that keeps float16 gradients from underflowing.
 
 The step multiplies the gradient of the loss by it and the update divides the gradients
 of the weights by it. It may adapt itself: the step then also returns which share of the
@@ -62,6 +62,7 @@ class LossScale:
         """What the step takes when the optimiser asks for this scaling."""
         value = scaling * float(self.factor)
         if value != self.value:
+            # In place: a captured graph reads this tensor.
             self.argument.fill_(value)
             self.value = value
         return self.argument

@@ -1,4 +1,4 @@
-"""Learning rates as tensors on a GPU, so that a captured update follows their changes.
+"""Learning rates as GPU tensors, so that a captured update follows their changes.
 
 Programs change rates all the time and other settings hardly ever: those are part of
 what is captured.
@@ -28,6 +28,7 @@ class DeviceRates:
 
     def follow(self, rule: UpdateRule) -> UpdateRule:
         """The rule with its rates on the device, where they are written now."""
+        # By identity: rules are immutable, and comparing them would cost in every call.
         if self._newest is None or rule is not self._newest[0]:
             self._newest = (rule, self._with_tensors(rule))
             self.settings = _settings_of(rule)

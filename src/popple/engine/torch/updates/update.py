@@ -1,4 +1,4 @@
-"""Weight updates: optimisers as data, and what they do to weights and state.
+"""Weight updates: optimisers as data (UpdateRule), their state, and `apply_update`.
 
 Arithmetic is done in float32; weights and state held in float16 are rounded when they
 are stored.
@@ -109,6 +109,8 @@ def with_equal_steps(rule: UpdateRule, state: Slots) -> UpdateRule:
     steps = _numbers(state.get("step", {}))
     groups: list[ParameterGroup] = []
     for group in rule.groups:
+        # Weights that were frozen for a while, or loaded from a checkpoint, lag behind;
+        # the formulas correct the bias of a whole list by one number.
         by_step: dict[float, list[str]] = {}
         for name in group.names:
             by_step.setdefault(steps.get(name, 0.0), []).append(name)
@@ -149,6 +151,7 @@ def apply_update(
         settings = {**group.settings, "use_tf_variant": rule.uses_tf_variant}
         formula(wide[0], given, dict(zip(slots, wide[1:], strict=True)), settings)
         for tensors, results in zip(held, wide, strict=True):
+            # Lists that are float32 already were updated in place.
             if results is not tensors:
                 torch._foreach_copy_(tensors, results)
 

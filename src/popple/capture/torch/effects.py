@@ -1,4 +1,4 @@
-"""What running a traced graph overwrites: its arguments and constants.
+"""What running a traced graph does besides returning results: writes, random draws.
 
 Operators say in their schema which arguments they write to; what those share memory
 with is read from the storages of the fake tensors that tracing left behind.
@@ -39,6 +39,8 @@ def find_storages(traced: GraphModule) -> dict[Node, int]:
         for node in traced.graph.nodes
         if isinstance(value := node.meta.get("val"), Tensor)
     }
+    # Nodes of one constant count as one memory, or a write through one would be missed
+    # when another is read.
     constants = [n for n in traced.graph.find_nodes(op="get_attr") if n in raw]
     first: dict[object, int] = {}
     same: dict[int, int] = {
@@ -83,3 +85,8 @@ def _undeclared(node: Node) -> object:
 def _nodes_in(argument: object) -> Iterator[Node]:
     leaves = pytree.tree_leaves(argument)
     return (leaf for leaf in leaves if isinstance(leaf, Node))
+
+
+def is_random(node: Node) -> bool:
+    """Whether a node draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())

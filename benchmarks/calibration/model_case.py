@@ -1,8 +1,8 @@
-"""Price: a torch module on a chip, through the path that any user's program takes.
+"""Model a torch module on a chip, through the path that any user's program takes.
 
 In: a `Case`, a module with the type of its partial sums and which of its ops are
-counted. Out: a `Price`: their cycles, and the fullest tile of the whole program. Of
-host transfers only those of inputs are counted; most cases have none.
+counted. Out: a `ModelledCase`: their cycles, and the fullest tile of the whole program.
+Of host transfers only those of inputs are counted; most cases have none.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Once(nn.Module):
 
 @dataclass(frozen=True)
 class Case:
-    """A module to price; `updated` names the parameters whose update is counted.
+    """A module to model; `updated` names the parameters whose update is counted.
 
     Of the backward pass, only ops count whose kind begins with `backward`. `inputs`
     come from the host, which counts.
@@ -122,7 +122,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Price:
+class ModelledCase:
     """Cycles of the ops that count, and memory.
 
     `max_tile_bytes` are those of the fullest tile, gaps included; `total_bytes` those
@@ -140,7 +140,7 @@ def zeros(*shape: int, dtype: torch.dtype = torch.float16) -> Tensor:
     return torch.zeros(shape, dtype=dtype)
 
 
-def price(case: Case, target: str, counts_code: bool = True) -> Price:
+def model_case(case: Case, target: str, counts_code: bool = True) -> ModelledCase:
     """Capture, plan and simulate the case on a target.
 
     Without `counts_code`, memory is that of a program whose vertices were never
@@ -159,7 +159,7 @@ def price(case: Case, target: str, counts_code: bool = True) -> Price:
     if not counts_code:
         memory = _without_code(memory)
     cycles = _counted_cycles(case, modelled) + _upload_cycles(modelled)
-    return Price(cycles, max(memory.peak_by_chip), memory.total.total, modelled)
+    return ModelledCase(cycles, max(memory.peak_by_chip), memory.total.total, modelled)
 
 
 def _without_code(memory: Memory) -> Memory:

@@ -1,0 +1,50 @@
+"""Parts of plans on the tiles of a chip: a plan is made as if its chip were the first.
+
+In: vectors and vertex groups over the tiles of one chip. Out: the same over the tiles
+of all chips of the program.
+"""
+
+from __future__ import annotations
+
+from popple.program import TileVector, VertexGroup
+
+
+class ChipTiles:
+    """Moves the parts of plans to the tiles of their chips.
+
+    Equal layers share plans, and so the parts that were moved already: what is moved is
+    remembered. Groups are told apart by identity, since comparing them costs more than
+    moving them; whoever asks keeps them alive as long as this is in use.
+    """
+
+    def __init__(self, num_chips: int, tiles_per_chip: int) -> None:
+        self._tiles_per_chip = tiles_per_chip
+        self._num_tiles = num_chips * tiles_per_chip
+        self._groups: dict[tuple[int, int], VertexGroup] = {}
+        self._vectors: dict[tuple[TileVector, int], TileVector] = {}
+
+    def vector(self, vector: TileVector, chip: int) -> TileVector:
+        """A vector over the tiles of one chip, among those of all chips."""
+        key = (vector, chip)
+        if (known := self._vectors.get(key)) is None:
+            first = chip * self._tiles_per_chip
+            known = self._vectors[key] = vector.shifted(first, self._num_tiles)
+        return known
+
+    def planned_group(self, group: VertexGroup, chip: int) -> VertexGroup:
+        """A group of a plan, which lives as long as the plan does."""
+        key = (id(group), chip)
+        if (known := self._groups.get(key)) is None:
+            known = self._groups[key] = self.group(group, chip)
+        return known
+
+    def group(self, group: VertexGroup, chip: int) -> VertexGroup:
+        """A group that was made for this one place."""
+        flops = group.flops_by_tile
+        return VertexGroup(
+            group.codelet,
+            self.vector(group.count_by_tile, chip),
+            self.vector(group.cycles_by_tile, chip),
+            None if flops is None else self.vector(flops, chip),
+            group.num_edges,
+        )
