@@ -92,6 +92,9 @@ PLANNED = "_ipu_planned"
 REGION = "_popple_region"
 """Operations that together stand for one op: `kind:number {attributes}`."""
 
+OUTLINED = "_popple_outlined"
+"""Calls of outlined functions that the operation was made in: labels between `;`."""
+
 
 # TensorFlow: kinds of regions besides the ops of the Graph.
 

@@ -202,7 +202,10 @@ def _io_options(configured: IpuOptions, is_pipeline: bool) -> IoOptions:
 
 
 def with_chip_order(graph: Graph, configured: IpuOptions) -> Graph:
-    """The graph with its shards on the IPUs that `selection_order` puts them on."""
+    """The graph with its shards on the IPUs that `selection_order` puts them on.
+
+    Functions stand on no chip: they run where the ops are that run them.
+    """
     order = _chip_order(configured.selection_order, graph.execution.num_chips)
     return graph.with_ops(op.with_place(order[op.chip], op.stage) for op in graph.ops)
 

@@ -1,4 +1,4 @@
-"""Calls, loops and branches are walked into."""
+"""Calls are walked into, the loops of a program are counted."""
 
 from __future__ import annotations
 
@@ -104,54 +104,6 @@ def test_a_loop_that_depends_on_data_is_noted() -> None:
     lowered = lower(program, spec(3))
     assert lowered.num_trips == 1
     assert "depends on data" in lowered.remarks[0]
-
-
-def test_a_loop_of_the_step_is_walked_as_often_as_it_runs() -> None:
-    def recurrent(x: Any, w: Any) -> Any:
-        state = tf.zeros((2, 4))
-        for step in tf.range(6):
-            state = tf.tanh(x[step] + tf.matmul(state, w))
-        return state
-
-    graph = graph_of(recurrent, spec(6, 2, 4), spec(4, 4))
-    assert kinds(graph).count("tanh") == 6
-    assert kinds(graph).count("matmul") == 6
-
-
-def test_arrays_written_in_a_loop_are_joined_once() -> None:
-    def mapped(x: Any) -> Any:
-        return tf.map_fn(lambda row: row * 2.0, x)
-
-    graph = graph_of(mapped, spec(5, 3))
-    assert kinds(graph).count("mul") == 5
-    (joined,) = of_kind(graph, "concat")
-    assert graph.type_of(joined.outputs[0]).shape == (5, 3)
-
-
-def test_a_pure_loop_of_very_many_trips_is_counted() -> None:
-    def program(x: Any) -> Any:
-        for _ in tf.range(10_000_000):
-            x = tf.sin(x)
-        return x
-
-    lowered = lower(program, spec(3))
-    assert (lowered.num_trips, kinds(lowered.graph)) == (10_000_000, ["sin"])
-
-
-def test_a_branch_whose_choice_is_known_is_taken() -> None:
-    def function(x: Any, is_first: bool) -> Any:
-        return tf.cond(tf.constant(is_first), lambda: tf.exp(x), lambda: tf.sin(x))
-
-    assert kinds(graph_of(lambda x: function(x, True), spec(3))) == ["exp"]
-    assert kinds(graph_of(lambda x: function(x, False), spec(3))) == ["sin"]
-
-
-def test_of_unknown_branches_the_dearer_one_is_walked() -> None:
-    def function(x: Any) -> Any:
-        return tf.cond(x[0] > 0, lambda: tf.sin(tf.cos(tf.exp(x))), lambda: x)
-
-    found = [k for k in kinds(graph_of(function, spec(3))) if k in ("sin", "cos")]
-    assert found == ["cos", "sin"]
 
 
 def test_an_update_in_a_branch_belongs_to_the_update() -> None:

@@ -14,7 +14,7 @@ import tf_keras as keras
 
 from popple.capture.tensorflow import LoweredProgram
 from popple.graph import Role
-from tests.capture.tensorflow.tracing import ints, kinds, lower, model_program, spec
+from tests.capture.tensorflow.tracing import ints, lower, model_program, runs, spec
 
 layers = keras.layers
 Make = Callable[[], tuple[Any, tf.TensorSpec]]
@@ -87,9 +87,9 @@ def test_training_steps_are_captured_without_gaps(make: Make) -> None:
 
 
 def test_steps_through_time_that_keras_has_no_function_for_are_all_there() -> None:
-    found = kinds(trained(walked).graph)
-    assert found.count("tanh") == 5  # of the state, five times
-    assert found.count("tanh_grad") == 5
+    found = runs(trained(walked).graph)
+    assert found["tanh"] == 5  # of the state, five times
+    assert found["tanh_grad"] == 5
 
 
 def test_weights_are_named_as_in_keras() -> None:

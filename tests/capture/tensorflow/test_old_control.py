@@ -11,9 +11,16 @@ pytest.importorskip("tensorflow")
 
 import tensorflow as tf
 
-from popple.capture.tensorflow import LoweredProgram
-from popple.graph import Role
-from tests.capture.tensorflow.tracing import kinds, lower_graph, names_of
+from popple.capture.tensorflow import LoweredProgram, loops
+from popple.errors import CaptureError
+from popple.graph import Role, all_ops
+from tests.capture.tensorflow.tracing import (
+    kinds,
+    lower_graph,
+    model_program,
+    names_of,
+    runs,
+)
 
 v1: Any = tf.compat.v1
 
@@ -65,7 +72,9 @@ def test_what_comes_from_outside_is_streamed_in() -> None:
 
 
 def test_a_loop_of_the_step_is_walked_as_often_as_it_runs() -> None:
-    assert kinds(lower_old(recurrent, 6, 2, 4).graph).count("tanh") == 6
+    graph = lower_old(recurrent, 6, 2, 4).graph
+    assert kinds(graph).count("repeat") == 1
+    assert runs(graph)["tanh"] == 6
 
 
 def test_the_gradient_of_a_loop_is_a_loop() -> None:
@@ -74,11 +83,52 @@ def test_the_gradient_of_a_loop_is_a_loop() -> None:
         return v1.train.GradientDescentOptimizer(0.1).minimize(loss)
 
     lowered = lower_old(train, 6, 2, 4)
-    found = kinds(lowered.graph)
-    assert found.count("tanh_grad") == 6
-    # Forward, for the weight, and for the state but for that of the first step.
-    assert found.count("matmul") == 6 + 6 + 5
+    found = runs(lowered.graph)
+    assert found["repeat"] == 2
+    assert found["tanh_grad"] == 6
+    assert found["matmul"] == 6 + 6 + 6  # forward, for the weight, for the state
     assert list(lowered.gradients) == ["net/weight"]
+
+
+def trained_scan(num_steps: int) -> LoweredProgram:
+    """A recurrent network over TensorArrays, and its gradient."""
+
+    def train(x: Any) -> Any:
+        weight = weight_of(256, 256)
+        states = tf.scan(
+            lambda state, row: tf.tanh(row + tf.matmul(state, weight)),
+            x,
+            tf.zeros((64, 256)),
+        )
+        loss = tf.reduce_mean(tf.square(states))
+        return v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+    return lower_old(train, num_steps, 64, 256)
+
+
+def test_loops_over_tensor_arrays_are_functions() -> None:
+    short, long = (trained_scan(n) for n in (8, 500))
+    assert not long.remarks
+    assert len(list(all_ops(short.graph))) == len(list(all_ops(long.graph)))
+    assert runs(long.graph)["tanh"] == runs(long.graph)["tanh_grad"] == 500
+    assert "generic" not in runs(long.graph)
+
+
+def test_tensor_arrays_cost_about_what_they_cost_unrolled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    as_function = trained_scan(8)
+
+    def fail(*_: Any) -> Any:
+        raise CaptureError("not now")
+
+    monkeypatch.setattr(loops, "_walk_as_function", fail)
+    unrolled = trained_scan(8)
+    first, second = (model_program(each) for each in (as_function, unrolled))
+    assert runs(unrolled.graph)["repeat"] == 0
+    assert first.simulation.cost.cycles == pytest.approx(
+        second.simulation.cost.cycles, rel=0.15
+    )
 
 
 def test_the_programs_own_loop_is_counted() -> None:
@@ -102,7 +152,19 @@ def test_loops_in_loops() -> None:
     def program(x: Any) -> Any:
         return loop(3, lambda _, v: loop(2, lambda _, w: tf.sin(w), v), x)
 
-    assert kinds(lower_old(program, 3).graph) == ["sin"] * 6
+    graph = lower_old(program, 3).graph
+    assert kinds(graph) == ["repeat"]
+    assert runs(graph)["sin"] == 6
+
+
+def test_a_loop_of_unknown_length_has_a_condition() -> None:
+    def program(x: Any) -> Any:
+        return v1.while_loop(lambda v: tf.reduce_sum(v) < 9.0, lambda v: [v * v], [x])
+
+    lowered = lower_old(program, 3)
+    (op,) = lowered.graph.ops
+    assert (op.kind, op.attrs["count"]) == ("while", 1)
+    assert "depends on data" in lowered.remarks[0]
 
 
 def test_of_unknown_branches_the_dearer_one_is_walked() -> None:

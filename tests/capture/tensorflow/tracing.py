@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from popple.capture.tensorflow import LoweredProgram, LowerRequest, lower_program
-from popple.graph import Graph, Op, Role, verify
+from popple.graph import LOOPS, Graph, Op, Role, functions_of, verify
 from popple.options import ModelOptions, UpdateOptions
 from popple.pipeline import Modelled, model_graph
 from popple.target import Target, load_system
@@ -51,6 +52,24 @@ def graph_of(function: Callable[..., Any], *specs: tf.TensorSpec) -> Graph:
 def kinds(graph: Graph) -> list[str]:
     """Kinds of all ops, in order."""
     return [op.kind for op in graph.ops]
+
+
+def runs(graph: Graph) -> Counter[str]:
+    """How often ops of each kind run, those of functions in every trip.
+
+    Of a branch all sides count.
+    """
+
+    def count(ops: Sequence[Op], times: int, found: Counter[str]) -> Counter[str]:
+        for op in ops:
+            found[op.kind] += times
+            trips = op.attrs["count"] if op.kind in LOOPS else 1
+            assert isinstance(trips, int)
+            for name in functions_of(op):
+                count(graph.functions[name].ops, times * trips, found)
+        return found
+
+    return count(graph.ops, 1, Counter())
 
 
 def of_kind(graph: Graph, kind: str) -> list[Op]:

@@ -97,7 +97,7 @@ class OpContext:
 
     def type_of(self, name: str) -> TensorType:
         """The type of a value."""
-        return self.builder.values[name].type
+        return self.builder.type_of(name)
 
     def input_type(self, index: int) -> TensorType:
         """The type of an input."""

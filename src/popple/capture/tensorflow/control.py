@@ -1,17 +1,21 @@
-"""Calls, loops and branches: walked into, so that the Graph has only what they do.
+"""Calls, loops and branches: what the walker does when it meets them.
 
-Of branches the dearer one is walked, unless the choice is known when compiling.
+Calls are walked into. Loops (`loops`) and branches (`branches`) become ops that run
+functions, unless what they will do is known when compiling.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from popple.capture.tensorflow.branches import walk_branch
 from popple.capture.tensorflow.context import OpContext
 from popple.capture.tensorflow.framework import (
+    Array,
     Operation,
     TensorFlowGraph,
     branch_graphs,
@@ -54,39 +58,50 @@ def lower_call(walker: Walker, call: Call) -> Sequence[Known]:
 
 
 def lower_branches(walker: Walker, call: Call) -> Sequence[Known]:
-    """If and Case: the branch that is taken if that is known, else the dearer one."""
-    chosen = _chosen_branch(call, branch_graphs(call.op))
-    around = call.around.inside(walker.tag(call.op, call.around))
-    if has_ops(chosen.get_operations(), lambda op: op.type.startswith(_UPDATES)):
+    """If and Case: the side that is taken if that is known, else all of them."""
+    graphs = branch_graphs(call.op)
+    tag = walker.tag(call.op, call.around)
+    around = call.around.inside(tag)
+    all_ops = [op for graph in graphs for op in graph.get_operations()]
+    if has_ops(all_ops, lambda op: op.type.startswith(_UPDATES)):
         around = replace(around, phase=around.phase or Phase.UPDATE)
-    return walker.walk_graph(chosen, call.inputs[1:], around)
+    sides = [
+        partial(walker.walk_graph, graph, call.inputs[1:], around) for graph in graphs
+    ]
+    if isinstance(call.inputs[0], np.ndarray):
+        return sides[_choice(call, call.inputs[0], len(sides))]()
+    sizes = [num_ops(graph.get_operations()) for graph in graphs]
+    dearest = sizes.index(max(sizes))
+    # A function only gives results: what variables become, it cannot say.
+    if has_ops(all_ops, changes_something):
+        return sides[dearest]()
+    return walk_branch(walker, call, tag, sides, dearest)
 
 
-def _chosen_branch(call: Call, branches: Sequence[TensorFlowGraph]) -> TensorFlowGraph:
-    choice = call.inputs[0]
-    if not isinstance(choice, np.ndarray):
-        return max(branches, key=lambda graph: num_ops(graph.get_operations()))
+def _choice(call: Call, choice: Array, num_sides: int) -> int:
     number = int(choice.reshape(()))
     if call.op.type in _IFS:
-        number = 0 if number else 1  # the branch to take if true comes first
-    return branches[number if 0 <= number < len(branches) else -1]
+        return 0 if number else 1  # the side to take if true comes first
+    return number if 0 <= number < num_sides else num_sides - 1
 
 
 def lower_loop(walker: Walker, call: Call) -> Sequence[Known]:
     """While: its condition and its body are functions."""
     condition, body = loop_graphs(call.op)
-    around = call.around.inside(walker.tag(call.op, call.around))
+    tag = walker.tag(call.op, call.around)
+    around = call.around.inside(tag)
     ops = body.get_operations()
     is_pipeline = find_attr(call.op, SCHEDULE) is not None
     loop = LoopToWalk(
-        name=call.op.name,
+        op=call.op,
+        tag=tag,
         tensors=LoopTensors(
             condition.outputs[0], condition.inputs, body.inputs, body.outputs
         ),
         walk=lambda state: walker.walk_graph(body, state, around),
+        decide=lambda state: walker.walk_graph(condition, state, around)[0],
         num_ops=num_ops(ops),
         is_own=is_pipeline or has_ops(ops, changes_something),
-        is_outermost=not call.around.scope,
     )
     return walk_loop(walker, loop, call.inputs)
 

@@ -7,9 +7,11 @@ host, and keeps stacks between old-style loops.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from popple.capture.tensorflow.builder import GraphBuilder
-from popple.capture.tensorflow.known import Known, Resource
+from popple.capture.tensorflow.known import AnyList, Resource, TensorList
+from popple.capture.tensorflow.scopes import LoopScope
 from popple.capture.tensorflow.tags import Tag
 from popple.graph import Role, TensorType
 
@@ -33,23 +35,27 @@ class Effects:
     """The effects of the program walked so far.
 
     `names` are the values that stand for variables before the first op, `outputs` go
-    to the host. `loop_depth` is the number of the program's loops being walked;
-    `accumulation`, `schedule`, `off_chip` and `stage_options` are what ops spoke of:
-    micro-batches per update, how pipeline stages take turns, kinds of tensors that lie
-    off the chip, how ops of stages are planned.
+    to the host, `fed` come from there for every micro-batch. `loop_depth` is the number
+    of the program's loops being walked; `accumulation`, `schedule`, `off_chip` and
+    `stage_options` are what ops spoke of: micro-batches per update, how pipeline stages
+    take turns, kinds of tensors that lie off the chip, how ops of stages are planned.
+    `stacks` are those of old-style loops, `scope` is the loop whose body is walked as
+    a function.
     """
 
     builder: GraphBuilder
     names: dict[str, str] = field(default_factory=dict[str, str])
     updates: dict[str, Update] = field(default_factory=dict[str, Update])
     outputs: list[str] = field(default_factory=list[str])
+    fed: list[str] = field(default_factory=list[str])
     loop_depth: int = 0
     accumulation: int = 1
     schedule: int | None = None
     off_chip: frozenset[str] = frozenset()
     stage_options: str = ""
+    stacks: dict[str, AnyList] = field(default_factory=dict[str, Any])
+    scope: LoopScope | None = None
     _current: dict[str, str] = field(default_factory=dict[str, str])
-    _stacks: dict[str, list[Known]] = field(default_factory=dict[str, list[Known]])
 
     def read(self, resource: Resource, kind: TensorType) -> str:
         """The value that a variable holds now."""
@@ -62,7 +68,7 @@ class Effects:
     def find_type(self, resource: Resource) -> TensorType | None:
         """The type of a variable that was read before."""
         name = self._current.get(resource.name)
-        return None if name is None else self.builder.values[name].type
+        return None if name is None else self.builder.type_of(name)
 
     def write(self, resource: Resource, value: str) -> None:
         """The variable holds this value from now on."""
@@ -87,6 +93,14 @@ class Effects:
             kind, num_states, gradient, self.loop_depth
         )
 
-    def stack(self, resource: Resource) -> list[Known]:
-        """The entries of a stack, the newest last."""
-        return self._stacks.setdefault(resource.name, [])
+    def stack(self, name: str) -> AnyList:
+        """The entries of a stack; the body of a loop carries those that it uses."""
+        return self._stack_in(self.scope, name)
+
+    def _stack_in(self, scope: LoopScope | None, name: str) -> AnyList:
+        if scope is None or name in scope.stacks:
+            return self.stacks.get(name, TensorList(()))
+        carried = scope.carry(self._stack_in(scope.outer, name))
+        scope.stacks[name] = carried.slot
+        self.stacks[name] = carried
+        return carried

@@ -1,42 +1,60 @@
 """Loops: the program's own, and those of a step.
 
 The program's own loop runs the step again and again, fetching and changing something
-every time: it is walked once, and its trips are counted. A loop of the step (over
-time, over a list) is walked as often as it runs.
+every time: it is walked once, and its trips are counted. A loop of the step (over time,
+over a list) becomes one op that runs its body, a function, so often. A body that cannot
+be a function is unrolled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from popple.capture.tensorflow.builder import GraphBuilder
+from popple.capture.tensorflow.context import OpContext
+from popple.capture.tensorflow.framework import Operation
+from popple.capture.tensorflow.functions import function_of
 from popple.capture.tensorflow.known import Known
+from popple.capture.tensorflow.loop_state import LoopState
+from popple.capture.tensorflow.scopes import LoopScope
+from popple.capture.tensorflow.tags import Tag
 from popple.capture.tensorflow.trips import LoopTensors
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.capture.tensorflow.walk import Walker
-from popple.graph import Role
+from popple.errors import CaptureError
+from popple.graph import DType, Role, TensorType
 
-MAX_WALKED_OPS = 50_000
-"""A loop of the step is walked until it has been through about this many ops."""
+MAX_UNROLLED_OPS = 50_000
+"""A loop that cannot be a function is unrolled up to about this many ops."""
+
+_DECISION = TensorType(DType.BOOL, ())
 
 
 @dataclass(frozen=True)
 class LoopToWalk:
-    """A loop of either style.
+    """A loop of either style; `op` and `tag` stand for it.
 
-    `walk` goes through its body once; `num_ops` counts the ops in there, `is_own` says
-    whether they fetch or change something or are the stages of a pipeline,
-    `is_outermost` whether nothing surrounds it.
+    `walk` goes through its body once, `decide` through its condition; `num_ops` counts
+    the ops in its body, `is_own` says whether they fetch or change something or are the
+    stages of a pipeline.
     """
 
-    name: str
+    op: Operation
+    tag: Tag
     tensors: LoopTensors
     walk: Callable[[Sequence[Known]], Sequence[Known]]
+    decide: Callable[[Sequence[Known]], Known]
     num_ops: int
     is_own: bool
-    is_outermost: bool
+
+    @property
+    def name(self) -> str:
+        """What remarks call the loop."""
+        return self.tag.name
 
 
 def walk_loop(
@@ -44,30 +62,98 @@ def walk_loop(
 ) -> Sequence[Known]:
     """What the loop's variables are in the end."""
     num_trips = loop.tensors.count(start)
-    limit = max(1, MAX_WALKED_OPS // max(loop.num_ops, 1))
-    is_long = num_trips is not None and num_trips > limit
-    if loop.is_own or (is_long and loop.is_outermost):
-        return _walk_once(walker, loop, start, num_trips)
     if num_trips is None:
-        _note(walker, loop, "once: how often it runs depends on data")
-    elif is_long:
-        _note(walker, loop, f"as {limit} of its {num_trips} trips")
-    state = start
-    for _ in range(1 if num_trips is None else min(num_trips, limit)):
-        state = loop.walk(state)
-    return state
+        _note(walker, loop, "counted once: how often it runs depends on data.")
+    if loop.is_own:
+        return _walk_once(walker, loop, start, num_trips)
+    if num_trips == 0:
+        return start
+    if num_trips == 1:
+        return loop.walk(start)
+    num_remarks, stacks = len(walker.remarks), dict(walker.effects.stacks)
+    try:
+        return _walk_as_function(walker, loop, start, num_trips)
+    except CaptureError as error:
+        # What the attempt noted is undone.
+        del walker.remarks[num_remarks:]
+        walker.effects.stacks = stacks
+        _note(walker, loop, f"unrolled: {error.what}")
+    return _unroll(walker, loop, start, num_trips or 1)
 
 
 def _note(walker: Walker, loop: LoopToWalk, how: str) -> None:
-    walker.remarks.append(f"The loop {loop.name} is counted {how}.")
+    walker.remarks.append(f"The loop {loop.name} is {how}")
+
+
+# -- as a function
+
+
+def _walk_as_function(
+    walker: Walker, loop: LoopToWalk, start: Sequence[Known], num_trips: int | None
+) -> Sequence[Known]:
+    """One op that runs the body so many times, or as long as its condition holds."""
+    context = _context(walker, loop, start)
+    with function_of(walker) as body, _scope(context, body, num_trips) as scope:
+        state = LoopState(context, scope, loop.tensors, start)
+        state.finish(loop.walk(state.given()))
+    if num_trips is not None:
+        state.drop_counters()
+        return state.emit("repeat", (body,), {"count": num_trips})
+    with function_of(walker) as test:
+        # The condition reads what the body is given, under the same names.
+        test.values.update({n: body.values[n] for n in state.arguments})
+        decision = _decision(walker, loop, loop.decide(state.given()))
+    return state.emit("while", (body, test), {"count": 1}, decision)
+
+
+@contextmanager
+def _scope(
+    context: OpContext, body: GraphBuilder, num_trips: int | None
+) -> Iterator[LoopScope]:
+    """The loop whose body is walked inside."""
+    effects, outer = context.effects, context.effects.scope
+    effects.scope = scope = LoopScope(body, context.tag, num_trips, outer)
+    try:
+        yield scope
+    finally:
+        effects.scope = outer
+
+
+def _context(walker: Walker, loop: LoopToWalk, start: Sequence[Known]) -> OpContext:
+    """The loop as an op that is not written yet."""
+    phase = loop.tag.phase or walker.phase_behind(loop.op, start)
+    tag = replace(loop.tag, phase=phase)
+    return OpContext(walker.builder, walker.effects, loop.op, tag, ())
+
+
+def _decision(walker: Walker, loop: LoopToWalk, known: Known) -> str:
+    context = OpContext(walker.builder, walker.effects, loop.op, loop.tag, ())
+    name = context.name_of(known, f"{loop.name}.condition")
+    if context.type_of(name) != _DECISION:
+        raise context.error("its condition is not one bool")
+    return name
+
+
+# -- unrolled, and the program's own
+
+
+def _unroll(
+    walker: Walker, loop: LoopToWalk, start: Sequence[Known], num_trips: int
+) -> Sequence[Known]:
+    """The body as often as it runs, or as often as is bearable."""
+    limit = max(1, MAX_UNROLLED_OPS // max(loop.num_ops, 1))
+    if num_trips > limit:
+        _note(walker, loop, f"counted as {limit} of its {num_trips} trips.")
+    state = start
+    for _ in range(min(num_trips, limit)):
+        state = loop.walk(state)
+    return state
 
 
 def _walk_once(
     walker: Walker, loop: LoopToWalk, start: Sequence[Known], num_trips: int | None
 ) -> Sequence[Known]:
     """One trip; what the body changes is kept in memory between trips."""
-    if num_trips is None:
-        _note(walker, loop, "once: how often it runs depends on data")
     state = [
         known
         if loop.tensors.is_passed_through(position)
@@ -84,7 +170,7 @@ def _kept(walker: Walker, loop: LoopToWalk, position: int, known: Known) -> Know
     """A variable that changes: always there, not known when compiling."""
     tensor = loop.tensors.inputs[position]
     if isinstance(known, str):
-        kind = walker.builder.values[known].type
+        kind = walker.builder.type_of(known)
     elif isinstance(known, np.ndarray) and is_on_machine(tensor.dtype):
         kind = tensor_type(known.dtype, known.shape)
     else:

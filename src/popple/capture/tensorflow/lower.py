@@ -37,6 +37,7 @@ from popple.capture.tensorflow.places import with_places
 from popple.capture.tensorflow.repetition import as_repeated
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.capture.tensorflow.units import MarkedUnits
+from popple.capture.tensorflow.unread import without_unread_results
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
 from popple.graph import Graph, Role
 from popple.place import RemoveDead
@@ -109,7 +110,7 @@ def lower_program(request: LowerRequest) -> LoweredProgram:
         update=_main_update(list(effects.updates.values()), whole),
         num_trips=math.prod(walker.trips),
         accumulation=accumulation,
-        micro_batch=_micro_batch(graph),
+        micro_batch=_micro_batch(graph, _fed(graph, walker)),
         schedule=effects.schedule,
         off_chip=effects.off_chip,
         stage_options=effects.stage_options,
@@ -186,7 +187,13 @@ def _whole_graph(
     builder = walker.builder
     returned = [] if walker.trips else results
     outputs = tuple(dict.fromkeys([*walker.effects.outputs, *returned]))
-    graph = Graph(request.name, builder.values, tuple(builder.ops), outputs)
+    graph = Graph(
+        request.name,
+        builder.values,
+        tuple(builder.ops),
+        outputs,
+        functions=builder.functions,
+    )
     placed = with_places(graph, builder.marks, request.device_mapping)
     depths = [mark.depth for mark in builder.marks]
     updates = walker.effects.updates.values()
@@ -209,7 +216,7 @@ def _with_gradients(
     kept = [*results, *(update.gradient for update in updates.values())]
     kept = [name for name in kept if name in graph.values]
     roots = frozenset({*map(search.instead_of, kept), *gradients.values()})
-    live = RemoveDead(roots).apply(settled)
+    live = RemoveDead(roots).apply(without_unread_results(settled, roots))
     read = _without_unread(live, {*gradients, *gradients.values()})
     num_chips = 1 + max((op.chip for op in read.ops), default=0)
     execution = replace(read.execution, num_chips=num_chips)
@@ -240,8 +247,19 @@ def _main_update(updates: Sequence[Update], graph: Graph) -> tuple[str, int] | N
     return max(sizes, key=lambda kind: sizes[kind], default=None)
 
 
-def _micro_batch(graph: Graph) -> int:
-    """Samples of a micro-batch: the first dimension that most inputs have."""
-    shapes = [value.type.shape for value in graph.with_role(Role.INPUT)]
+def _fed(graph: Graph, walker: Walker) -> list[str]:
+    """Inputs that are others for every micro-batch.
+
+    What a program with a loop of its own is called with is there for all trips: first
+    states, numbers. Without such a loop every call is one micro-batch.
+    """
+    if walker.trips or walker.effects.fed:
+        return [name for name in walker.effects.fed if name in graph.values]
+    return [value.name for value in graph.with_role(Role.INPUT)]
+
+
+def _micro_batch(graph: Graph, fed: Sequence[str]) -> int:
+    """Samples of a micro-batch: the first dimension that most of what is fed has."""
+    shapes = [graph.type_of(name).shape for name in fed]
     sizes = Counter(shape[0] for shape in shapes if shape)
     return max(sizes, key=lambda size: sizes[size], default=1)

@@ -23,7 +23,8 @@ from popple.capture.tensorflow.framework import (
 )
 from popple.capture.tensorflow.known import Known, NotTaken
 from popple.capture.tensorflow.loops import LoopToWalk, walk_loop
-from popple.capture.tensorflow.order import changes_something
+from popple.capture.tensorflow.order import changes_something, needed_ops
+from popple.capture.tensorflow.tags import Tag, full_name
 from popple.capture.tensorflow.trips import LoopTensors
 from popple.capture.tensorflow.walk import (
     Call,
@@ -71,20 +72,34 @@ def walk_old_loop(
         walker.walk_ops(body, local, inside)
         return [local.get(id(variable.back.inputs[0])) for variable in variables]
 
+    def decide(state: Sequence[Known]) -> Known:
+        local = {**found, **_bound(variables, state)}
+        walker.walk_ops(needed_ops(body, [condition.op]), local, inside)
+        return local.get(id(condition))
+
     condition = next(op for op in own if op.type == "LoopCond").inputs[0]
     start = [walker.find(variable.enter.inputs[0], found) for variable in variables]
     loop = LoopToWalk(
-        name=context.name,
+        op=condition.op,
+        tag=_tag(walker, context, condition.op, around),
         tensors=_tensors(variables, condition, known),
         walk=walk,
+        decide=decide,
         num_ops=num_ops(body),
         is_own=has_ops(body, changes_something),
-        is_outermost=not around.scope and not around.loops,
     )
     last = _bound(variables, walk_loop(walker, loop, start))
     for op in own:
         if op.type == "Exit":
             found[id(op.outputs[0])] = last.get(id(_behind_identities(op.inputs[0])))
+
+
+def _tag(
+    walker: Walker, context: Any, condition: Operation, around: Surroundings
+) -> Tag:
+    """The tag of a loop: that of its condition, with the name of the loop."""
+    name = full_name(around.scope, context.name.removesuffix("_context"))
+    return replace(walker.tag(condition, around), name=name)
 
 
 def _behind_identities(tensor: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ _PASSIVE = (
     "ReadVariableOp",
     "Stack",
     "Stateful",
+    "TensorArray",
     "VarHandleOp",
 )
 _CALLS = frozenset({"StatefulPartitionedCall"})

@@ -41,6 +41,36 @@ class LoopTensors:
             tensor = tensor.op.inputs[0]
         return tensor is self.inputs[position]
 
+    def last_counters(self, start: Sequence[Known], num_trips: int) -> dict[int, Array]:
+        """Numbers that grow by as much in every trip, as they are in the end."""
+        fixed = {
+            id(self.inputs[position]): known
+            for position, known in enumerate(start)
+            if isinstance(known, np.ndarray) and self.is_passed_through(position)
+        }
+        found: dict[int, Array] = {}
+        for position, first in enumerate(start):
+            if not isinstance(first, np.ndarray) or not _is_counter(first):
+                continue
+            second, third = self._two_more(position, first, fixed)
+            if third is not None and second is not None:
+                step = int(second) - int(first)
+                if int(third) - int(second) == step:
+                    last = int(first) + num_trips * step
+                    found[position] = np.asarray(last, first.dtype)
+        return found
+
+    def _two_more(
+        self, position: int, first: Array, fixed: Mapping[int, Array]
+    ) -> tuple[Array | None, Array | None]:
+        """A variable after one trip and after two, if nothing else decides."""
+        known = {**self.known, **fixed}
+        place, result = id(self.inputs[position]), self.results[position]
+        second = _value(result, {**known, place: first})
+        if second is None:
+            return None, None
+        return second, _value(result, {**known, place: second})
+
     def count(self, start: Sequence[Known]) -> int | None:
         """The number of trips from these values on; None if it cannot be known."""
         deciding = self._find_deciding()
@@ -91,6 +121,10 @@ class LoopTensors:
         results = {i: _value(self.results[i], bound) for i in counters}
         known = {i: result for i, result in results.items() if result is not None}
         return known if len(known) == len(results) else None
+
+
+def _is_counter(array: Array) -> bool:
+    return array.size == 1 and np.issubdtype(array.dtype, np.integer)
 
 
 def _advanced(first: Counters, steps: Counters, trip: int) -> dict[int, Array]:

@@ -48,13 +48,15 @@ Environment: TypeAlias = dict[int, Known]
 class Surroundings:
     """What the calls around a function say about its ops.
 
-    `loops` are the old-style loops around them, outermost first.
+    `loops` are the old-style loops around them, `outlined` the calls of outlined
+    functions, outermost first.
     """
 
     scope: str = ""
     phase: Phase | None = None
     mark: Mark = field(default_factory=Mark)
     loops: tuple[Any, ...] = ()
+    outlined: tuple[str, ...] = ()
 
     def inside(self, tag: Tag) -> Surroundings:
         """The surroundings of the ops in a function that the tagged op calls."""
@@ -74,10 +76,12 @@ Control: TypeAlias = "Callable[[Walker, Call], Sequence[Known]]"
 
 
 class Units(Protocol):
-    """Ops that are walked together: old-style loops, and regions."""
+    """Ops that are walked together: loops of old style, regions, outlined calls."""
 
-    def key_of(self, op: Operation, around: Surroundings) -> Hashable:
-        """What the ops of a unit have in common; None for an op by itself."""
+    def keys_of(
+        self, ops: Sequence[Operation], around: Surroundings
+    ) -> Callable[[Operation], Hashable]:
+        """Tells what the ops of a unit have in common; None for an op by itself."""
         ...
 
     def taken(
@@ -146,7 +150,7 @@ class Walker:
     ) -> None:
         """Lower ops, inputs first; what they give is added to `found`."""
         ops = self.units.taken(ops, found)
-        for key, unit in units_in_order(ops, lambda op: self.units.key_of(op, around)):
+        for key, unit in units_in_order(ops, self.units.keys_of(ops, around)):
             if key is None:
                 self.walk_op(unit[0], found, around)
             else:

@@ -8,6 +8,7 @@ from popple.engine.tensorflow.collectives import (
     in_turn,
 )
 from popple.engine.tensorflow.regions import (
+    outlined,
     planned,
     region,
     side_by_side,
@@ -31,6 +32,7 @@ __all__ = [
     "exchange",
     "in_turn",
     "num_replicas",
+    "outlined",
     "per_replica",
     "planned",
     "region",

@@ -16,9 +16,9 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
-from popple.marks import ACCUMULATION, MULTI_CONV, PLANNED, REGION
+from popple.marks import ACCUMULATION, MULTI_CONV, OUTLINED, PLANNED, REGION
 
-__all__ = ["planned", "region", "side_by_side", "weight_update"]
+__all__ = ["outlined", "planned", "region", "side_by_side", "weight_update"]
 
 _ATTR_VALUE: Any = attr_value_pb2
 
@@ -37,6 +37,23 @@ def region(kind: str, **attrs: Any) -> Iterator[None]:
     details = f" {json.dumps(attrs)}" if attrs else ""
     label = f"{kind}:{ops.uid()}{details}"
     with _marked(REGION, _ATTR_VALUE.AttrValue(s=label.encode())):
+        yield
+
+
+@contextlib.contextmanager
+def outlined(name: str) -> Iterator[None]:
+    """Operations built inside are one call of a function whose code exists once.
+
+    Calls that do the same share it.
+    """
+    if tf.executing_eagerly():
+        yield
+        return
+    graph: Any = ops.get_default_graph()
+    around = graph._attr_scope_map.get(OUTLINED)
+    outer = [] if around is None else [around.s.decode()]
+    label = ";".join([*outer, f"{name}:{ops.uid()}"])
+    with _marked(OUTLINED, _ATTR_VALUE.AttrValue(s=label.encode())):
         yield
 
 

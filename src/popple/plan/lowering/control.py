@@ -258,7 +258,12 @@ class ControlSteps:
         return self._emitter.copy_steps(op, label, copies)
 
     def _copies_out(
-        self, op: Op, name: str, emitted: Emitted, may_share: bool
+        self,
+        op: Op,
+        name: str,
+        emitted: Emitted,
+        may_share: bool,
+        label: str = "results",
     ) -> list[Step]:
         """Results to where the caller has them; those nobody overwrites stay."""
         function = self._function(name)
@@ -274,7 +279,7 @@ class ControlSteps:
                 continue
             target = self._emitter.variable(value, op.chip)
             copies.append(Copied(source, target, mapping, self._mapping(value)))
-        return self._emitter.copy_steps(op, "results", copies)
+        return self._emitter.copy_steps(op, label, copies)
 
     def _is_stored(self, name: str) -> bool:
         """Whether a value is kept in the memory of another one."""
@@ -373,7 +378,10 @@ class ControlSteps:
             [
                 *self._copies_in(op, name, emitted, f"arguments of {name}"),
                 Call(emitted.key, name),
-                *self._copies_out(op, name, emitted, may_share=False),
+                # Sides differ in where their results lie, so their copies do too.
+                *self._copies_out(
+                    op, name, emitted, may_share=False, label=f"results of {name}"
+                ),
             ],
             name,
         )

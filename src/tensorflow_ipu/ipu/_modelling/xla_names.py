@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from popple.graph import Graph, Op, get_op
+from popple.graph import Graph, Op, all_ops, get_op
 
 __all__ = ["instruction_of", "name_compute_sets"]
 
@@ -17,6 +17,7 @@ __all__ = ["instruction_of", "name_compute_sets"]
 _ELEMENTWISE = {
     "abs": ("abs", "Op/Absolute"),
     "add": ("add", "Op/Add"),
+    "branch": ("conditional", ""),
     "cast": ("convert", "Cast"),
     "div": ("divide", "Op/Divide"),
     "exp": ("exponential", "Op/Exponent"),
@@ -27,11 +28,14 @@ _ELEMENTWISE = {
     "neg": ("negate", "Op/Negate"),
     "normal": ("rng", "normal"),
     "pow": ("power", "Op/Power"),
+    "repeat": ("while", ""),
+    "restore": ("dynamic-slice", "dynamicSlice"),
     "rsqrt": ("rsqrt", "Op/Rsqrt"),
     "select": ("select", "Op/Select"),
     "sign": ("sign", "Op/Signum"),
     "sqrt": ("sqrt", "Op/Sqrt"),
     "square": ("multiply", "Op/Multiply"),
+    "stash": ("dynamic-update-slice", "dynamicUpdate"),
     "sub": ("subtract", "Op/Subtract"),
     "uniform": ("rng", "uniform"),
 }
@@ -81,12 +85,16 @@ def name_compute_sets(graph: Graph) -> Callable[[str], str]:
 
 def _prefixes(graph: Graph) -> Mapping[str, tuple[str, str]]:
     """How names of compute sets begin, and the kind of op, by the names of ops."""
-    makers = {name: op for op in graph.ops for name in op.outputs}
     counts: Counter[str] = Counter()
     found: dict[str, tuple[str, str]] = {}
-    for number, op in enumerate(graph.ops):
+    makers: dict[str, Op] = {}
+    seen: Graph | None = None
+    for number, (op, body) in enumerate(all_ops(graph)):
+        if body is not seen:  # names are those of one function
+            makers = {name: each for each in body.ops for name in each.outputs}
+            seen = body
         instruction = instruction_of(op)
-        if _is_bias(op, graph, makers):
+        if _is_bias(op, body, makers):
             instruction = "fusion"
         if op.kind == "conv_input_grad" and not graph.is_training:
             instruction = "conv-with-reverse"
@@ -95,7 +103,7 @@ def _prefixes(graph: Graph) -> Mapping[str, tuple[str, str]]:
         else:
             count, counts[instruction] = counts[instruction], counts[instruction] + 1
             unique = f"{instruction}.{count}" if count else instruction
-        begin = f"{_operator(op)}/{unique}/{_function(op, graph)}"
+        begin = f"{_operator(op)}/{unique}/{_function(op, body)}"
         found[op.name] = begin.rstrip("/"), op.kind
     return found
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from popple.engine.tensorflow import outlined
 from tensorflow_ipu._types import Tensors
 
 from ._tensors import as_list
@@ -33,7 +34,7 @@ def outlined_function(
     def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)
         def call(*args: Any) -> Tensors:
-            with tf.name_scope(scope):
+            with tf.name_scope(scope), outlined(scope):
                 inputs = [tf.convert_to_tensor(arg) for arg in args]
                 return tf.nest.map_structure(_as_output, inner(*inputs))
 

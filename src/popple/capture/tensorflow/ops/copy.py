@@ -53,6 +53,7 @@ def lower_feed(context: OpContext) -> Sequence[Known]:
         name = f"{context.tag.name}.{index}"
         declared = kind and context.builder.declare(name, kind, Role.INPUT)
         results.append(declared or None)
+    context.effects.fed += [name for name in results if isinstance(name, str)]
     return results
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from popple.capture.tensorflow.context import OpContext, Rule
-from popple.capture.tensorflow.known import Known, TensorList
+from popple.capture.tensorflow.known import (
+    CarriedList,
+    Known,
+    StackedList,
+    TensorList,
+)
 from popple.capture.tensorflow.ops.forms import (
     elementwise,
     emit_elementwise,
@@ -180,7 +185,8 @@ def lower_select(context: OpContext) -> Sequence[Known]:
 
 def lower_sum_of_all(context: OpContext) -> Sequence[Known]:
     """AddN: one addition after the other."""
-    if any(isinstance(known, TensorList) for known in context.inputs):
+    lists = (TensorList, StackedList, CarriedList)
+    if any(isinstance(known, lists) for known in context.inputs):
         return add_lists(context)
     total, *others = [known for known in context.inputs if known is not None]
     if not others:

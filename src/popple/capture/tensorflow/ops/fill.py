@@ -6,15 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from popple.capture.tensorflow.carried import length_of
 from popple.capture.tensorflow.constants import MAX_ELEMENTS
 from popple.capture.tensorflow.context import OpContext, Rule
-from popple.capture.tensorflow.known import Known, TensorList
+from popple.capture.tensorflow.known import (
+    CarriedList,
+    Known,
+    StackedList,
+    TensorList,
+)
 
 
 def _like(number: int) -> Rule:
     def lower(context: OpContext) -> Sequence[Known]:
-        if isinstance(given := context.inputs[0], TensorList):
-            return [TensorList((None,) * len(given.items))]
+        given = context.inputs[0]
+        if isinstance(given, (TensorList, StackedList, CarriedList)):
+            return [TensorList((None,) * length_of(given))]
         kind, output = context.input_type(0), context.op.outputs[0]
         if kind.num_elements <= MAX_ELEMENTS:
             return [np.full(kind.shape, number, output.dtype.as_numpy_dtype)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from popple.capture.tensorflow.context import Rule
 from popple.capture.tensorflow.ops import (
+    arrays,
     conv,
     copy,
     elementwise,
@@ -13,6 +14,7 @@ from popple.capture.tensorflow.ops import (
     loss,
     matmul,
     norm,
+    optionals,
     pool,
     random,
     reduce,
@@ -40,6 +42,8 @@ RULES: dict[str, Rule] = {
     **sort.RULES,
     **solve.RULES,
     **lists.RULES,
+    **arrays.RULES,
+    **optionals.RULES,
     **copy.RULES,
     **update.RULES,
 }
