@@ -20,6 +20,7 @@ from tests.capture.tensorflow.tracing import (
     lower,
     model_program,
     of_kind,
+    op_cycles,
     runs,
     spec,
 )
@@ -119,19 +120,20 @@ def test_arrays_are_written_row_by_row() -> None:
 def test_a_loop_with_gradients_costs_about_what_it_costs_unrolled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    as_function = scanned(8, 256, 512)
+    as_function = scanned(8, 512, 1024)
 
     def fail(*_: Any) -> Any:
         raise CaptureError("not now")
 
     monkeypatch.setattr(loops, "_walk_as_function", fail)
-    unrolled = scanned(8, 256, 512)
+    unrolled = scanned(8, 512, 1024)
     assert runs(unrolled.graph)["repeat"] == 0
     # Each step is there: forward, for the weight, and for the state before.
     assert runs(as_function.graph)["matmul"] == 3 * 8
     # Unrolled, there is no gradient for the first state.
     assert runs(unrolled.graph)["matmul"] == 3 * 8 - 1
-    assert cycles(as_function) == pytest.approx(cycles(unrolled), rel=0.15)
+    # Rows are written and read in every step, which unrolled steps do not have to do.
+    assert 1 < op_cycles(as_function) / op_cycles(unrolled) < 1.15
 
 
 def test_what_the_backward_pass_reads_is_kept_in_one_value() -> None:

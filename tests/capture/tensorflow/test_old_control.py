@@ -17,8 +17,8 @@ from popple.graph import Role, all_ops
 from tests.capture.tensorflow.tracing import (
     kinds,
     lower_graph,
-    model_program,
     names_of,
+    op_cycles,
     runs,
 )
 
@@ -94,16 +94,16 @@ def trained_scan(num_steps: int) -> LoweredProgram:
     """A recurrent network over TensorArrays, and its gradient."""
 
     def train(x: Any) -> Any:
-        weight = weight_of(256, 256)
+        weight = weight_of(1024, 1024)
         states = tf.scan(
             lambda state, row: tf.tanh(row + tf.matmul(state, weight)),
             x,
-            tf.zeros((64, 256)),
+            tf.zeros((512, 1024)),
         )
         loss = tf.reduce_mean(tf.square(states))
         return v1.train.GradientDescentOptimizer(0.1).minimize(loss)
 
-    return lower_old(train, num_steps, 64, 256)
+    return lower_old(train, num_steps, 512, 1024)
 
 
 def test_loops_over_tensor_arrays_are_functions() -> None:
@@ -124,11 +124,8 @@ def test_tensor_arrays_cost_about_what_they_cost_unrolled(
 
     monkeypatch.setattr(loops, "_walk_as_function", fail)
     unrolled = trained_scan(8)
-    first, second = (model_program(each) for each in (as_function, unrolled))
     assert runs(unrolled.graph)["repeat"] == 0
-    assert first.simulation.cost.cycles == pytest.approx(
-        second.simulation.cost.cycles, rel=0.15
-    )
+    assert 1 < op_cycles(as_function) / op_cycles(unrolled) < 1.15
 
 
 def test_the_programs_own_loop_is_counted() -> None:

@@ -98,6 +98,12 @@ def model_program(lowered: LoweredProgram, **options: Any) -> Modelled:
     return model_graph(lowered.graph, target, settings)
 
 
+def op_cycles(lowered: LoweredProgram) -> int:
+    """Cycles of all ops; what the host sends and fetches belongs to none."""
+    costs = model_program(lowered).simulation.cost_by_op.items()
+    return sum(cost.cycles for name, cost in costs if name)
+
+
 def marked(name: str, value: dict[str, Any]) -> Any:
     """Ops made inside carry this attribute."""
     graph: Any = tf.compat.v1.get_default_graph()
