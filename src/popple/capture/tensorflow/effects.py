@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from popple.capture.tensorflow.builder import GraphBuilder
+from popple.capture.tensorflow.control.scopes import LoopScope
 from popple.capture.tensorflow.known import AnyList, Resource, TensorList
-from popple.capture.tensorflow.scopes import LoopScope
 from popple.capture.tensorflow.tags import Tag
 from popple.graph import Role, TensorType
 

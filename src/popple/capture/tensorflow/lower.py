@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from popple.capture.tensorflow.builder import GraphBuilder
-from popple.capture.tensorflow.control import CONTROL
+from popple.capture.tensorflow.control.old_style import OLD_CONTROL
+from popple.capture.tensorflow.control.table import CONTROL
+from popple.capture.tensorflow.control.unread import without_unread_results
 from popple.capture.tensorflow.effects import Effects, Update
 from popple.capture.tensorflow.framework import (
     Operation,
@@ -31,13 +33,11 @@ from popple.capture.tensorflow.gradients import (
     without_replaced,
 )
 from popple.capture.tensorflow.known import Known, Resource
-from popple.capture.tensorflow.old_control import OLD_CONTROL
 from popple.capture.tensorflow.order import needed_ops
 from popple.capture.tensorflow.places import with_places
 from popple.capture.tensorflow.repetition import as_repeated
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.capture.tensorflow.units import MarkedUnits
-from popple.capture.tensorflow.unread import without_unread_results
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
 from popple.graph import Graph, Role
 from popple.place import RemoveDead

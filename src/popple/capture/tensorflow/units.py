@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from popple.capture.tensorflow.framework import Operation, while_contexts
-from popple.capture.tensorflow.old_control import (
+from popple.capture.tensorflow.control.old_style import (
     walk_old_loop,
     without_other_branches,
 )
-from popple.capture.tensorflow.outlined import OutlinedCall, walk_outlined
+from popple.capture.tensorflow.control.outlined import OutlinedCall, walk_outlined
+from popple.capture.tensorflow.framework import Operation, while_contexts
 from popple.capture.tensorflow.regions import walk_region
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
 from popple.marks import OUTLINED, REGION

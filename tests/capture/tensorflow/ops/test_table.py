@@ -8,8 +8,8 @@ tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python.framework import op_def_registry  # noqa: E402
 
-from popple.capture.tensorflow.control import CONTROL  # noqa: E402
-from popple.capture.tensorflow.old_control import OLD_CONTROL  # noqa: E402
+from popple.capture.tensorflow.control.old_style import OLD_CONTROL  # noqa: E402
+from popple.capture.tensorflow.control.table import CONTROL  # noqa: E402
 from popple.capture.tensorflow.ops import RULES  # noqa: E402
 from tests.capture.tensorflow.tracing import (  # noqa: E402
     graph_of,

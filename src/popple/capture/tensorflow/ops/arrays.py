@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from popple.capture.tensorflow.carried import length_of
 from popple.capture.tensorflow.context import OpContext, Rule
+from popple.capture.tensorflow.control.carried import length_of
 from popple.capture.tensorflow.known import (
     AnyList,
     Known,

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from popple.capture.tensorflow.carried import (
+from popple.capture.tensorflow.context import OpContext, Rule
+from popple.capture.tensorflow.control.carried import (
     entry_type,
     is_same_in_every_trip,
     length_of,
     read,
     written,
 )
-from popple.capture.tensorflow.context import OpContext, Rule
 from popple.capture.tensorflow.known import (
     AnyList,
     CarriedList,

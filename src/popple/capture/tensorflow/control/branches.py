@@ -15,7 +15,7 @@ import numpy as np
 
 from popple.capture.tensorflow.builder import GraphBuilder
 from popple.capture.tensorflow.context import OpContext
-from popple.capture.tensorflow.functions import (
+from popple.capture.tensorflow.control.functions import (
     captured,
     close_function,
     function_of,

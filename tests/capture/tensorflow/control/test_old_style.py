@@ -11,7 +11,8 @@ pytest.importorskip("tensorflow")
 
 import tensorflow as tf
 
-from popple.capture.tensorflow import LoweredProgram, loops
+from popple.capture.tensorflow import LoweredProgram
+from popple.capture.tensorflow.control import loops
 from popple.errors import CaptureError
 from popple.graph import Role, all_ops
 from tests.capture.tensorflow.tracing import (

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from popple.capture.tensorflow.builder import GraphBuilder
-from popple.capture.tensorflow.carried import length_of
 from popple.capture.tensorflow.context import OpContext
-from popple.capture.tensorflow.framework import Array
-from popple.capture.tensorflow.functions import (
+from popple.capture.tensorflow.control.carried import length_of
+from popple.capture.tensorflow.control.functions import (
     captured,
     close_function,
     is_number,
@@ -23,6 +22,9 @@ from popple.capture.tensorflow.functions import (
     prune,
     result_name,
 )
+from popple.capture.tensorflow.control.scopes import LoopScope
+from popple.capture.tensorflow.control.trips import LoopTensors
+from popple.capture.tensorflow.framework import Array
 from popple.capture.tensorflow.known import (
     AnyList,
     CarriedList,
@@ -31,8 +33,6 @@ from popple.capture.tensorflow.known import (
     StackedList,
     TensorList,
 )
-from popple.capture.tensorflow.scopes import LoopScope
-from popple.capture.tensorflow.trips import LoopTensors
 from popple.graph import Attr, Role
 
 _LISTS = (TensorList, StackedList, CarriedList)

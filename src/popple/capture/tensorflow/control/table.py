@@ -12,8 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from popple.capture.tensorflow.branches import walk_branch
 from popple.capture.tensorflow.context import OpContext
+from popple.capture.tensorflow.control.branches import walk_branch
+from popple.capture.tensorflow.control.loops import LoopToWalk, walk_loop
+from popple.capture.tensorflow.control.trips import LoopTensors
 from popple.capture.tensorflow.framework import (
     Array,
     Operation,
@@ -24,11 +26,9 @@ from popple.capture.tensorflow.framework import (
     loop_graphs,
 )
 from popple.capture.tensorflow.known import Known
-from popple.capture.tensorflow.loops import LoopToWalk, walk_loop
 from popple.capture.tensorflow.ops.forms import lower_generic
 from popple.capture.tensorflow.order import changes_something
 from popple.capture.tensorflow.recurrent import lower_recurrent
-from popple.capture.tensorflow.trips import LoopTensors
 from popple.capture.tensorflow.walk import Call, Control, Walker
 from popple.graph import Phase
 from popple.marks import SCHEDULE

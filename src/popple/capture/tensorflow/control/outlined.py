@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 from popple.capture.tensorflow.builder import GraphBuilder
 from popple.capture.tensorflow.context import OpContext
-from popple.capture.tensorflow.control import has_ops
-from popple.capture.tensorflow.framework import Operation, Tensor
-from popple.capture.tensorflow.functions import (
+from popple.capture.tensorflow.control.functions import (
     captured,
     close_function,
     function_of,
     placed,
     prune,
 )
+from popple.capture.tensorflow.control.table import has_ops
+from popple.capture.tensorflow.framework import Operation, Tensor
 from popple.capture.tensorflow.known import names_in
 from popple.capture.tensorflow.order import changes_something
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from popple.capture.tensorflow.context import OpContext
+from popple.capture.tensorflow.control.scopes import LoopScope
 from popple.capture.tensorflow.known import (
     AnyList,
     CarriedList,
@@ -22,7 +23,6 @@ from popple.capture.tensorflow.known import (
     TensorList,
     names_in,
 )
-from popple.capture.tensorflow.scopes import LoopScope
 from popple.graph import Role, TensorType
 
 

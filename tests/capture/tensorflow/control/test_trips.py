@@ -13,8 +13,8 @@ pytest.importorskip("tensorflow")
 import numpy as np
 import tensorflow as tf
 
+from popple.capture.tensorflow.control.trips import LoopTensors, count_trips
 from popple.capture.tensorflow.framework import loop_graphs
-from popple.capture.tensorflow.trips import LoopTensors, count_trips
 from tests.capture.tensorflow.tracing import spec, trace
 
 

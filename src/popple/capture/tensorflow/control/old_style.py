@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from popple.capture.tensorflow.control import has_ops, num_ops
+from popple.capture.tensorflow.control.loops import LoopToWalk, walk_loop
+from popple.capture.tensorflow.control.table import has_ops, num_ops
+from popple.capture.tensorflow.control.trips import LoopTensors
 from popple.capture.tensorflow.framework import (
     Operation,
     Tensor,
@@ -22,10 +24,8 @@ from popple.capture.tensorflow.framework import (
     while_contexts,
 )
 from popple.capture.tensorflow.known import Known, NotTaken
-from popple.capture.tensorflow.loops import LoopToWalk, walk_loop
 from popple.capture.tensorflow.order import changes_something, needed_ops
 from popple.capture.tensorflow.tags import Tag, full_name
-from popple.capture.tensorflow.trips import LoopTensors
 from popple.capture.tensorflow.walk import (
     Call,
     Control,

@@ -16,13 +16,13 @@ import numpy as np
 
 from popple.capture.tensorflow.builder import GraphBuilder
 from popple.capture.tensorflow.context import OpContext
+from popple.capture.tensorflow.control.functions import function_of
+from popple.capture.tensorflow.control.loop_state import LoopState
+from popple.capture.tensorflow.control.scopes import LoopScope
+from popple.capture.tensorflow.control.trips import LoopTensors
 from popple.capture.tensorflow.framework import Operation
-from popple.capture.tensorflow.functions import function_of
 from popple.capture.tensorflow.known import Known
-from popple.capture.tensorflow.loop_state import LoopState
-from popple.capture.tensorflow.scopes import LoopScope
 from popple.capture.tensorflow.tags import Tag
-from popple.capture.tensorflow.trips import LoopTensors
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.capture.tensorflow.walk import Walker
 from popple.errors import CaptureError
