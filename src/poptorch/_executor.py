@@ -23,9 +23,9 @@ from ._arguments.args import ArgsParser, BoundArgs
 from ._device import Attachment, is_ipu_model, num_ipus
 from ._errors import Error, check
 from ._logging import logger
+from ._model.host_tensors import is_wrapped, linked_executor, unwrap, wrap
 from ._model.printing import module_repr
 from ._model.saving import read_arguments, save_model
-from ._model.wrapped import is_wrapped, linked_executor, unwrap, wrap
 from .enums import CommGroupType, ConnectionType, VariableRetrievalMode
 from .options import Options
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from popple.engine.torch.session import ReplicaGrouping
     from popple.pipeline import Modelled
 
-    from ._model.compiled import CompiledModel
+    from ._model.compiled_model import CompiledModel
 
 __all__ = ["PoplarExecutor"]
 
@@ -58,7 +58,7 @@ class PoplarExecutor:
         optimizer: torch.optim.Optimizer | None = None,
         user_model: nn.Module | None = None,
     ) -> None:
-        from ._model.compilation import checked_link
+        from ._model.compiler import checked_link
 
         self._link = checked_link(optimizer, options, training)
         self._model = model
@@ -158,12 +158,12 @@ class PoplarExecutor:
         return result
 
     def _compile(self, bound: BoundArgs) -> CompiledModel:
-        from ._model.compilation import Compilation
+        from ._model.compiler import Compiler
 
         if self._training and not is_wrapped(self._user_model):
             wrap(self._user_model, self)  # destroy() had unwrapped it
         self._link.name_parameters(self._user_model)
-        compilation = Compilation(
+        compiler = Compiler(
             module=self._model,
             options=self._options,
             training=self._training,
@@ -173,7 +173,7 @@ class PoplarExecutor:
             device=self._device,
         )
         with self._profiling.tracepoint("modelCompilation"):
-            self._compiled = compilation.run(bound)
+            self._compiled = compiler.compile(bound)
         self._link.connect(self._compiled.session)
         if self._device.is_held:
             self._on_attach()

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from ._errors import Error
-from ._model.wrapped import is_wrapped, resume, suspend
+from ._model.host_tensors import is_wrapped, resume, suspend
 from ._tracing.trace import isRunningOnIpu
 
 __all__ = [

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import poptorch
-from poptorch._model.wrapped import PoptorchBuffer, PoptorchParameter
+from poptorch._model.host_tensors import PoptorchBuffer, PoptorchParameter
 from tests.poptorch.models import Scale, options
 
 X = torch.ones(2)

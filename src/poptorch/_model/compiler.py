@@ -57,14 +57,14 @@ from .checks import (
     check_pipeline,
     overlap_of,
 )
-from .compiled import CompiledModel
+from .compiled_model import CompiledModel
 from .export_proto import export_proto
 from .grouped_parameter import check_groupings
 from .hooks import compile_hooks
 from .placement_log import log_placement
 from .tensor_names import name_tensors, tensor_names
 
-__all__ = ["Compilation", "Link", "checked_link"]
+__all__ = ["Compiler", "Link", "checked_link"]
 
 Link = OptimizerLink | NoOptimizer
 
@@ -85,8 +85,8 @@ def checked_link(
 
 
 @dataclass(frozen=True)
-class Compilation:
-    """All that a compiled model depends on besides its arguments.
+class Compiler:
+    """Compiles a model: holds all that the result depends on besides the arguments.
 
     `device` is held afterwards if the options say so, and only if all went well.
     """
@@ -103,7 +103,7 @@ class Compilation:
     def _settings(self) -> Settings:
         return read_settings()
 
-    def run(self, bound: BoundArgs) -> CompiledModel:
+    def compile(self, bound: BoundArgs) -> CompiledModel:
         """Compile for these arguments."""
         start = time.monotonic()
         self._check(bound)
