@@ -140,6 +140,8 @@ class GraphBuilder:
 
     def permute(self, name: str, order: Order, op: Op, mark: Mark) -> str:
         """The value with its dimensions in another order: a view of its source."""
+        # Orders are composed, so that a chain of views always looks at its first
+        # source.
         source, before = self.permuted.get(name, (name, tuple(range(len(order)))))
         order = tuple(before[dim] for dim in order)
         if order == tuple(range(len(order))):

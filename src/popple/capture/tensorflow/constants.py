@@ -18,6 +18,7 @@ from popple.capture.tensorflow.types import is_on_machine
 MAX_ELEMENTS = 4096
 """What has more elements is computed on the machine."""
 
+# These run under TensorFlow's executor only; they mean nothing one by one.
 _CONTROL = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})
 
 Evaluate = Callable[..., Any]
@@ -50,9 +51,11 @@ def fold(op: Operation, inputs: Sequence[Any]) -> list[Array] | None:
     """The results of an op that can be computed when compiling, else None."""
     if not _is_foldable(op, inputs):
         return None
+    # Two small inputs can make a huge array; its size is not that of the inputs.
     if op.type == "Fill" and int(np.prod(inputs[0])) > MAX_ELEMENTS:
         return None
     if (known := _BINARY.get(op.type)) is not None:
+        # NumPy's rules of promotion are not TensorFlow's: the op says its result type.
         result = np.asarray(known(*inputs), op.outputs[0].dtype.as_numpy_dtype)
         return [result]
     return evaluate(op, inputs)
@@ -67,4 +70,5 @@ def _is_foldable(op: Operation, inputs: Sequence[Any]) -> bool:
         return False
     if "Random" in op.type:  # drawn on the machine even if the seed is known
         return False
+    # Lists and handles cannot be held as arrays.
     return all(is_on_machine(output.dtype) for output in op.outputs)

@@ -119,6 +119,8 @@ class OpContext:
     def found_types(self) -> tuple[TensorType | None, ...]:
         """Types of the results; None for those that are no numbers or unknown."""
         shapes = [static_shape(output) for output in self.op.outputs]
+        # Asked again only where needed, since it builds a graph. Arguments and loops
+        # that are known by now may settle what was open when the program was traced.
         if None in shapes and any(is_on_machine(o.dtype) for o in self.op.outputs):
             shapes = infer_shapes(self.op, [self._shape_of(k) for k in self.inputs])
         return tuple(
@@ -209,6 +211,7 @@ class OpContext:
             return self.permute(name, inverse(order))
         wide = (*(1,) * (len(order) - len(shape)), *shape)
         moved = reorder(wide, inverse(order))
+        # A vector needs no permutation, a reshape aligns it; matrices need both.
         if sum(dim > 1 for dim in shape) > 1:
             return self.permute(self.reshape(name, wide, ".wide"), inverse(order))
         first = next((i for i, dim in enumerate(moved) if dim > 1), len(moved))

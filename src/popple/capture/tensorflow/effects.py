@@ -60,6 +60,8 @@ class Effects:
     def read(self, resource: Resource, kind: TensorType) -> str:
         """The value that a variable holds now."""
         if resource.name not in self._current:
+            # Declared by the first read, so variables that a program never reads take
+            # no memory.
             role = Role.WEIGHT if resource.is_trained else Role.STATE
             value = self.builder.declare(resource.name, kind, role)
             self._current[resource.name] = self.names[resource.name] = value
@@ -76,6 +78,7 @@ class Effects:
 
     def note(self, tag: Tag) -> None:
         """What an op says about the program it is in."""
+        # Any op may carry the remark, most do not: the default must not overwrite it.
         self.accumulation = max(self.accumulation, tag.accumulation)
         self.schedule = self.schedule if tag.schedule is None else tag.schedule
         self.off_chip |= tag.off_chip
@@ -100,6 +103,7 @@ class Effects:
     def _stack_in(self, scope: LoopScope | None, name: str) -> AnyList:
         if scope is None or name in scope.stacks:
             return self.stacks.get(name, TensorList(()))
+        # Nested loops hand a stack inwards one by one: each of them has to carry it.
         carried = scope.carry(self._stack_in(scope.outer, name))
         scope.stacks[name] = carried.slot
         self.stacks[name] = carried

@@ -136,6 +136,7 @@ def evaluate(op: Operation, inputs: Sequence[Array]) -> list[Array] | None:
     attrs = _plain_attrs(op)
     if attrs is None:
         return None
+    # Under the default graph of a program the op would be added to it instead of run.
     with context.eager_mode(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tensors = [
@@ -187,6 +188,7 @@ def infer_shapes(
     op: Operation, inputs: Sequence[ShapedInput]
 ) -> list[tuple[int, ...] | None]:
     """Shapes of the outputs of an op whose inputs have these values or shapes."""
+    # A graph to throw away: asking for a shape must not leave ops in the user's graph.
     scratch = func_graph.FuncGraph("shapes")
     with scratch.as_default():
         given = [

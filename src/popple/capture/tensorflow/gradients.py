@@ -54,16 +54,22 @@ class GradientSearch:
         maker = self._makers.get(name)
         if maker is None:
             return None
+        # The passes of `place` insert collectives of their own; two would be modelled
+        # else.
         if self.is_replicated and get_op(maker.kind).family == "collective":
             return self._take_out(name, maker.inputs[0])
         if self.is_accumulated and (added := self._find_added(maker)):
             return self._take_out(name, added)
+        # Behind a permutation dimensions have another order: the gradient is then the
+        # view of what is found there that has the order asked for.
         if maker.kind == "permute":
             source = self.find(maker.inputs[0])
             found = self._permuted.get((source, maker.attrs["order"]))
             return None if found == name else found
         if maker.phase is not Phase.UPDATE:
             return None
+        # Clipping and scaling keep the shape: of several operands (norms, factors) only
+        # the gradient has it.
         shape = self.graph.type_of(name).shape
         candidates = (n for n in maker.inputs if self._is_computed(n))
         return next((n for n in candidates if self._shape(n) == shape), None)
@@ -74,6 +80,7 @@ class GradientSearch:
             return None
         states = [n for n in op.inputs if self._is_state(n)]
         others = [n for n in op.inputs if not self._is_state(n)]
+        # A sum of two gradients is no accumulation, neither is one of two states.
         if len(states) != 1:
             return None
         self.accumulators.add(self._root_of_state(states[0]))
@@ -139,6 +146,7 @@ def settle_phases(graph: Graph, early: Iterable[str]) -> Graph:
     needed = set(early)
     ops: list[Op] = []
     for op in reversed(graph.ops):
+        # Phases run one after the other: the backward pass cannot wait for the update.
         if op.phase is Phase.UPDATE and not needed.isdisjoint(op.outputs):
             op = replace(op, phase=Phase.BACKWARD)
         if op.phase is not Phase.UPDATE:

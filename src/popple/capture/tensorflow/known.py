@@ -51,6 +51,7 @@ class StackedList:
     length: int
 
 
+# Two lists with the same start are still two places: compared by identity.
 @dataclass(eq=False)
 class Slot:
     """The place of a list among what a loop carries.
@@ -71,6 +72,7 @@ class Slot:
             is_plain = not self.start.value and not self.start.num_pushed
             return self.start.slot.same_entry() if is_plain else None
         items = self.start.items if isinstance(self.start, TensorList) else ()
+        # `is`, since `==` of two arrays is an array, not an answer.
         if not items or any(item is not items[0] for item in items):
             return None
         return (items[0],)

@@ -100,6 +100,8 @@ def lower_program(request: LowerRequest) -> LoweredProgram:
     walker = Walker(builder, effects, control, MarkedUnits(), replicas=request.replicas)
     results = [known for known in _walk(request, walker) if isinstance(known, str)]
     accumulation = _accumulation(request, walker)
+    # Gradients are searched in the graph as it is repeated: ops outside of all loops
+    # are gone or in the update by then.
     whole = _whole_graph(request, walker, results)
     graph, gradients = _with_gradients(
         whole, effects, results, accumulation > 1, request.replicas > 1
@@ -213,11 +215,14 @@ def _with_gradients(
     found = {effects.names[n]: search.find(u.gradient) for n, u in updates.items()}
     gradients = {weight: search.instead_of(name) for weight, name in found.items()}
     settled = settle_phases(without_replaced(graph, search), gradients.values())
+    # What the update does to gradients stays alive although nothing in the Graph reads
+    # it yet: the optimiser's op is written by a pass of `place`.
     kept = [*results, *(update.gradient for update in updates.values())]
     kept = [name for name in kept if name in graph.values]
     roots = frozenset({*map(search.instead_of, kept), *gradients.values()})
     live = RemoveDead(roots).apply(without_unread_results(settled, roots))
     read = _without_unread(live, {*gradients, *gradients.values()})
+    # Counted again, since ops that are gone may have been alone on the last chip.
     num_chips = 1 + max((op.chip for op in read.ops), default=0)
     execution = replace(read.execution, num_chips=num_chips)
     return replace(read, execution=execution), gradients
@@ -244,6 +249,8 @@ def _main_update(updates: Sequence[Update], graph: Graph) -> tuple[str, int] | N
     for update in updates:
         size = graph.type_of(update.gradient).num_elements
         sizes[update.kind, update.num_states] += size
+    # Programs with several optimisers are modelled with one; the choice is by elements,
+    # because these make the cost of an update.
     return max(sizes, key=lambda kind: sizes[kind], default=None)
 
 

@@ -44,6 +44,8 @@ def needed_ops(ops: Iterable[Operation], roots: Iterable[Operation]) -> list[Ope
         op = waiting.pop()
         if op in inside and op not in found:
             found.add(op)
+            # Inputs of an imitation only round what another op writes: no work of the
+            # machine.
             waiting += op.control_inputs
             if not _is_imitation(op):
                 waiting += [tensor.op for tensor in op.inputs]
@@ -82,6 +84,8 @@ def _append_with_sources(
     done: set[Hashable],
 ) -> None:
     """Append a unit behind its sources, depth first without recursion."""
+    # A graph may be deeper than Python's recursion limit; `begun` also ends cycles
+    # between units.
     path = [(key, iter(_sources(key, keys, members)))]
     begun = {key}
     while path:

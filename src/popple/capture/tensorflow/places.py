@@ -20,6 +20,7 @@ def with_places(
     stages = settle(graph.ops, [mark.stage for mark in marks])
     chips = settle(graph.ops, [mark.chip for mark in marks])
     if any(stages):
+        # What the program was told about stages overrules what it put on chips itself.
         homes = {**_chips_of_stages(marks), **dict(enumerate(device_mapping))}
         chips = [homes.get(stage, stage) for stage in stages]
     places = zip(graph.ops, chips, stages, strict=True)
@@ -55,6 +56,8 @@ def settle(ops: Sequence[Op], numbers: Sequence[int | None]) -> list[int]:
             found[index] = choose(sources)
         if (number := found[index]) is not None:
             made.update((name, number) for name in op.outputs)
+    # What reads nothing with a place (casts of weights, constants made by ops) goes to
+    # its first reader, so that nothing is sent back from a later stage.
     wanted: dict[str, int] = {}
     for index in reversed(range(len(ops))):
         number = found[index]

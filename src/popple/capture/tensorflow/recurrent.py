@@ -41,6 +41,8 @@ _MATRICES = ("kernel", "recurrent_kernel")
 _NEEDED = frozenset({"inputs", "init_h", "kernel", "bias"})
 # Where sequences end and how gates are scaled: next to nothing beside the products.
 _LENGTHS, _SCORES = "lengths", "scores"
+# Time and batch exchanged. Keras has the batch first, the Graph time first, because the
+# machine runs a layer step by step and each step reads one slice.
 _TURNED = (1, 0, 2)
 
 
@@ -92,8 +94,11 @@ def _lower_forward(
     x = _time_first(context, given["inputs"], states[0])
     matrices = [given[name] for name in _MATRICES if name in given]
     bias = given["bias"]
+    # Keras keeps a GRU's biases as two rows, the Graph all biases as one.
     bias = context.reshape(bias, (context.type_of(bias).num_elements,), ".row")
     inputs = (x, *states, *matrices, bias)
+    # Of the results all but last output, outputs, states and the mark are for the
+    # backward function; an inference function has none, and then nothing is kept.
     num_kept = len(context.op.outputs) - 3 - len(states)
     types = _result_types(context, cell, x, states)[: None if num_kept else -1]
     attrs: dict[str, Attr] = {"cell": cell, "num_states": len(states)}
@@ -102,11 +107,14 @@ def _lower_forward(
         "recurrent", inputs, types, attrs=attrs, notes=forward
     )
     last = rest[: len(states)]
+    # Keras tells by this number which implementation ran; nothing on the machine.
     mark = np.zeros((), np.float32)
     results: list[Known] = [last[0], _shown(context, outputs, last[0]), *last, mark]
     if num_kept:
         names = tuple(arguments)
         kept = KeptLayer(rest[-1], inputs, names, cell, len(states), backward)
+        # Which of TensorFlow's intermediate results a backward call reads does not
+        # matter: each of them leads back to the layer.
         results += [kept] * num_kept
     return results
 
@@ -142,6 +150,8 @@ def _lower_backward(context: OpContext, kept: KeptLayer) -> list[Known]:
     x, state = kept.inputs[:2]
     sequence = _result_types(context, kept.cell, x, [state])[0]
     last, outputs, *states = context.inputs[: 2 + kept.num_states]
+    # The last output and the last hidden state are the same tensor on the machine, so
+    # their gradients add up.
     ends = [last, states[0]]
     if not _is_sequence(context, outputs, sequence):
         outputs, ends = None, [*ends, outputs]
@@ -170,6 +180,7 @@ def _gradient(
 ) -> str:
     """The sum of what is not constant, in the Graph's order; zeros if all is."""
     made = [name for name in parts if isinstance(name, str)]
+    # TensorFlow passes zeros for results that the loss does not use: nothing to add.
     names = [_in_order(context, n, wanted) for n in made if not _is_fill(context, n)]
     if not names:
         return context.emit_one("fill", [], wanted, suffix=suffix)

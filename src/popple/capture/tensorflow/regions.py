@@ -37,6 +37,7 @@ def walk_region(
     if kind == NOTHING:
         found.update((id(tensor), None) for op in ops for tensor in op.outputs)
         return
+    # These three give one result, which is that of their last op.
     is_special = kind in (EXCHANGE, ACCUMULATE, SAME)
     results = ops[-1].outputs if is_special else _leaving(ops)
     if not is_special and get_op(kind).num_outputs not in (None, len(results)):
@@ -51,6 +52,7 @@ def walk_region(
     elif kind == EXCHANGE:
         made = [_exchange(context, types[0], walker.replicas)]
     else:
+        # Constants that enter (scales, zeros) are no operands of the machine's op.
         names = [known for known in context.inputs if isinstance(known, str)]
         made = context.emit(kind, names, types, attrs=attrs)
     found.update(zip(map(id, results), made, strict=True))
@@ -99,6 +101,7 @@ def _context(
     inside = set(ops)
     tensors = [t for op in ops for t in op.inputs if t.op not in inside]
     known = [walker.find(tensor, found) for tensor in tensors]
+    # An op of the Graph reads each operand once, however often the region does.
     computed = dict.fromkeys(each for each in known if isinstance(each, str))
     constants = [each for each in known if isinstance(each, np.ndarray)]
     inputs = (*computed, *constants)

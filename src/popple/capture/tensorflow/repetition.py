@@ -22,6 +22,8 @@ def as_repeated(
 
     `gradients` are what weights are updated with, wherever that is.
     """
+    # A program that loops nowhere is one micro-batch by itself: nothing is to be
+    # sorted.
     innermost = max(depths, default=0)
     if innermost == 0:
         return graph
@@ -32,9 +34,11 @@ def as_repeated(
         if depth == innermost or not needed.isdisjoint(op.outputs):
             ops.append(op)
         elif depth > 0 or not updating.isdisjoint(op.outputs):
+            # Once for several micro-batches: that is how often the update phase runs.
             ops.append(replace(op, phase=Phase.UPDATE))
     made = {name for op in ops for name in op.outputs}
     gone = {name for op in graph.ops for name in op.outputs} - made
+    # Outputs of ops that were left out would name values that no op makes.
     outputs = tuple(name for name in graph.outputs if name not in gone)
     values = {name: v for name, v in graph.values.items() if name not in gone}
     return replace(graph, ops=tuple(ops), outputs=outputs, values=values)

@@ -35,6 +35,7 @@ from popple.marks import (
 
 _PHASES = {phase.value.encode(): phase for phase in Phase}
 _GRADIENTS = re.compile(r"gradient_tape|gradients(_\d+)?")
+# Scopes that TensorFlow adds, not the user: they would split a layer in reports.
 _CONTROL = re.compile(
     r"(while|cond|case|StatefulPartitionedCall|PartitionedCall)(_\d+)?"
 )
@@ -95,6 +96,8 @@ class Tagger:
         partner = self._find_partner(op)
         if partner is None:
             self._forward[op.name] = found
+            # A gradient often names only the scope of its forward op: the first op
+            # stands for it.
             self._scopes.setdefault(op.name.rpartition("/")[0], found)
             return found
         return dataclasses.replace(
@@ -112,6 +115,7 @@ class Tagger:
         parts = forward_name(op.name)
         if parts is None:
             return None
+        # The longest name first: gradient ops add parts behind that of the forward op.
         for end in range(len(parts), 0, -1):
             name = "/".join(parts[:end]).removesuffix("_grad")
             if found := self._forward.get(name) or self._scopes.get(name):
@@ -177,6 +181,7 @@ def _words(text: bytes) -> frozenset[str]:
 
 def _find_line(frames: tuple[tuple[str, int], ...]) -> str:
     """`file:line` of the innermost frame outside libraries, or an empty string."""
+    # `<...>` is no file that a user could open, but for code typed at a prompt.
     for name, line in reversed(frames):
         if name.startswith(_TYPED) or not name.startswith(("<", *_LIBRARY_ROOTS)):
             return f"{Path(name).name}:{line}"

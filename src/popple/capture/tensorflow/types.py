@@ -27,7 +27,9 @@ _DTYPES = {
     "quint8": DType.U8,
     "bool": DType.BOOL,
 }
+# No tile instruction knows complex numbers: they are stored as real and imaginary part.
 _COMPLEX = frozenset({"complex64", "complex128"})
+# Handles, lists and text exist on the host and in the compiler only.
 _ELSEWHERE = frozenset({"resource", "variant", "string"})
 
 

@@ -123,8 +123,11 @@ class Walker:
     def enter_loop(self, num_trips: int) -> None:
         """The program's own loop begins."""
         self._nest.append(num_trips)
+        # Within a loop variables are what the trip before left in them, not what the
+        # program wrote before the loop.
         self.effects.forget_writes()
         self.effects.loop_depth = len(self._nest)
+        # The deepest nest is the loop over micro-batches (`repetition`).
         if len(self._nest) > len(self.trips):
             self.trips = tuple(self._nest)
 
@@ -162,6 +165,7 @@ class Walker:
             return
         inputs = tuple(self.find(tensor, found) for tensor in op.inputs)
         results: Sequence[Known] = [NotTaken()] * len(op.outputs)
+        # A Merge joins branches, so an input that is not taken is what it is there for.
         if op.type == "Merge" or not any(isinstance(k, NotTaken) for k in inputs):
             results = self._lower(op, inputs, around)
         found.update(
@@ -190,6 +194,8 @@ class Walker:
 
     def _constant(self, op: Operation) -> Known:
         """The value of a constant, the same array however often it is come by."""
+        # The builder tells constants by the identity of their arrays: a second array
+        # would be a second constant in tile memory.
         if op not in self._constants:
             is_numeric = is_on_machine(op.outputs[0].dtype)
             self._constants[op] = constant_array(op) if is_numeric else None
@@ -211,6 +217,8 @@ class Walker:
     def _from_outside(self, tensor: Tensor) -> Known:
         if tensor.op.type in _GIVEN:
             return self._lower(tensor.op, (), Surroundings())[tensor.value_index]
+        # Outside of the program walked, so no environment has them; only handles are
+        # followed, since numbers that enter are streamed.
         if tensor.op.type in _PASSED and not is_on_machine(tensor.dtype):
             return self._from_outside(tensor.op.inputs[0])
         if tensor.op.type == "ReadVariableOp":  # of a variable that stays

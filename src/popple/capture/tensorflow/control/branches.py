@@ -74,6 +74,8 @@ def _walk_as_functions(
         stacks = dict(walker.effects.stacks)
         with function_of(walker) as body:
             walked.append(_Walked(body, tuple(side())))
+        # The backward pass would pop from a stack that was pushed on one side only, and
+        # on which one is not known when compiling.
         if walker.effects.stacks != stacks:
             raise context.error("a side keeps something for the backward pass")
     merged = _Merged(context, walked)
@@ -103,6 +105,8 @@ class _Merged:
         known = [side.results[place] for side in self._sides]
         if all(_is_same(each, known[0]) for each in known):
             first = known[0]
+            # The same name in two bodies is two values; only one from around is the
+            # same on all sides and needs no output.
             if not isinstance(first, str) or self._is_from_around(first):
                 return first
         if all(map(is_number, known)):
@@ -125,6 +129,8 @@ class _Merged:
         given: dict[str, None] = {}
         for body, outputs in zip(bodies, self._outputs, strict=True):
             prune(body, outputs)
+            # One op runs either side, so all sides take the same arguments: those of
+            # any side.
             given.update(dict.fromkeys(captured(body, outputs)))
         names = tuple(
             close_function(context, body, list(given), outputs, context.builder)
@@ -132,6 +138,7 @@ class _Merged:
         )
         types = [bodies[0].type_of(name) for name in self._outputs[0]]
         made: Sequence[str] = ()
+        # Sides that compute nothing leave no op; their results are known without it.
         if types:
             attrs = {"functions": names}
             made = context.emit("branch", [selector, *given], types, attrs=attrs)
@@ -188,6 +195,7 @@ def _filled_in(
 def _is_same(known: Known, other: Known) -> bool:
     if isinstance(known, np.ndarray) or isinstance(other, np.ndarray):
         is_both = isinstance(known, np.ndarray) and isinstance(other, np.ndarray)
+        # `==` of arrays has no single answer, and NumPy calls 1 and 1.0 equal.
         return is_both and known.dtype == other.dtype and np.array_equal(known, other)
     return known == other
 

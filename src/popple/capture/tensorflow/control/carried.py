@@ -35,6 +35,7 @@ def length_of(known: AnyList) -> int:
 
 def is_same_in_every_trip(context: OpContext, slot: Slot, known: Known) -> bool:
     """Whether something is no value of the body of the loop that carries a list."""
+    # Loops inside have builders of their own, so the scope of the list decides.
     values = _scope_of(context, slot).builder.values
     return all(name not in values for name in names_in(known))
 
@@ -90,9 +91,12 @@ def _held(
         raise context.error("the entries of a list differ in shape")
     slot = known.slot
     scope = _scope_of(context, slot)
+    # Entries pushed without a value are not in memory; and an inner function cannot add
+    # an argument to the loop around it.
     if known.num_pushed or context.builder is not scope.builder:
         raise context.error("a list changes in a way that only unrolling can follow")
     if not slot.argument:
+        # Memory on tiles is laid out when compiling: there is a row for every trip.
         length = length_of(slot.start) + growth * _num_trips(context, scope)
         kind = TensorType(entry.dtype, (max(length, 1), *entry.shape))
         slot.given = _value_outside(context, scope, slot, kind)
@@ -114,6 +118,7 @@ def _value_outside(
     """The entries before the loop in one value, made in front of the loop."""
     outside = scope.builder.outer
     assert outside is not None, "the body of a loop is a function"
+    # Phase and place are those of the loop, since this runs before it, once.
     tag = replace(scope.tag, name=context.tag.name)
     there = OpContext(outside, context.effects, context.op, tag, ())
     start = slot.start

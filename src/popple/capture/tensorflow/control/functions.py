@@ -24,6 +24,7 @@ from popple.graph import Graph, Phase, Role, Value
 def function_of(walker: Walker) -> Iterator[GraphBuilder]:
     """What is walked inside is written to a builder for a function."""
     outer = walker.builder
+    # Both write ops: rules to the walker's builder, variables to that of the effects.
     walker.builder = walker.effects.builder = outer.inner()
     try:
         yield walker.builder
@@ -70,6 +71,7 @@ def captured(body: GraphBuilder, results: Sequence[str]) -> list[str]:
             continue
         assert body.outer is not None, "the main graph has nothing around it"
         value = body.outer.find(name)
+        # A constant costs no argument: it lies in the function's own memory.
         if value.role is Role.CONSTANT:
             body.values[name] = value
         else:
@@ -103,6 +105,7 @@ def close_function(
     while unique in body.functions:
         unique, number = f"{label}.{number}", number + 1
     phase = context.tag.phase or Phase.FORWARD
+    # A function is run by one op in one phase; ops of others inside would never run.
     ops = tuple(replace(op, phase=phase) for op in body.ops)
     body.functions[unique] = Graph(unique, {**given, **made}, ops, tuple(results))
     return unique

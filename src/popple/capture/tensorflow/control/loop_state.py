@@ -103,6 +103,8 @@ class LoopState:
         self._counters = self._tensors.last_counters(self._start, trips)
         kept = [each for each in self._carried if each.place not in self._counters]
         body = self._scope.builder
+        # A counter that another carried value is made of has to stay, and so has what
+        # that counter is made of: until nothing is added.
         while True:
             needed = needed_values(body, [each.result for each in kept])
             read = [c for c in self._carried if c.argument in needed and c not in kept]
@@ -124,6 +126,8 @@ class LoopState:
         `decision`.
         """
         body, context = bodies[0], placed(self._context, bodies)
+        # A value that no trip changes is an argument only: as a result it would be
+        # copied in every trip.
         changed = [c for c in self._carried if c.argument != c.result]
         outputs = [[each.result for each in changed], [decision]]
         kept = {c.argument: c.given for c in self._carried if c not in changed}
@@ -167,6 +171,8 @@ class LoopState:
         argument, start = self._state[place], self._start[place]
         body, context = self._scope.builder, self._context
         if not isinstance(argument, str):
+            # Resources, and what the machine has no part in, cannot be handed from trip
+            # to trip.
             if result is not start and result != start:
                 raise context.error("one of its variables changes what it is")
             return
@@ -174,6 +180,8 @@ class LoopState:
             raise context.error("the shape of one of its variables is not known")
         name = self._tensors.inputs[place].op.name
         made = result_name(body, result, f"{name}.next")
+        # The next trip reads the memory that this one wrote: the same bytes on the same
+        # tiles.
         if body.type_of(made) != body.type_of(argument):
             raise context.error("the shape of one of its variables changes")
         given = context.name_of(start, f"{name}.start")
@@ -221,5 +229,6 @@ class LoopState:
         """A list that the loop around carries too remains one of that loop's."""
         if not isinstance(start, CarriedList):
             return behind
+        # The loop around counts growth in each of its own trips.
         growth = behind.length - length_of(start)
         return CarriedList(start.slot, behind.value, start.num_pushed + growth)

@@ -68,6 +68,7 @@ def walk_loop(
         return _walk_once(walker, loop, start, num_trips)
     if num_trips == 0:
         return start
+    # One trip is no loop: its ops are planned with those around them.
     if num_trips == 1:
         return loop.walk(start)
     num_remarks, stacks = len(walker.remarks), dict(walker.effects.stacks)
@@ -141,6 +142,7 @@ def _unroll(
     walker: Walker, loop: LoopToWalk, start: Sequence[Known], num_trips: int
 ) -> Sequence[Known]:
     """The body as often as it runs, or as often as is bearable."""
+    # Every unrolled trip is planned and simulated: time and memory of the compiler.
     limit = max(1, MAX_UNROLLED_OPS // max(loop.num_ops, 1))
     if num_trips > limit:
         _note(walker, loop, f"counted as {limit} of its {num_trips} trips.")
@@ -175,4 +177,5 @@ def _kept(walker: Walker, loop: LoopToWalk, position: int, known: Known) -> Know
         kind = tensor_type(known.dtype, known.shape)
     else:
         return known
+    # What it was before the loop holds for the first trip only, which is one of many.
     return walker.builder.declare(tensor.op.name, kind, Role.STATE)

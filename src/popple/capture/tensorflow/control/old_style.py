@@ -60,6 +60,7 @@ def walk_old_loop(
 ) -> None:
     """Walk a loop; what leaves it through Exit ops is added to `found`."""
     inside = replace(around, loops=(*around.loops, context))
+    # Ops of loops inside have more contexts; these loops are units of the body.
     own = [op for op in ops if len(while_contexts(op)) == len(inside.loops)]
     variables = _variables(own)
     known = _walk_constants(walker, own, variables, found, around)
@@ -142,6 +143,8 @@ def _bound(variables: Sequence[_Variable], state: Sequence[Known]) -> Environmen
     """The loop's variables wherever its ops read them."""
     found: Environment = {}
     for variable, known in zip(variables, state, strict=True):
+        # Ops of the body read a variable behind any of the three; all are the same
+        # value.
         for op in (variable.enter, variable.merge, variable.switch):
             found.update((id(output), known) for output in op.outputs)
     return found
@@ -172,6 +175,7 @@ def lower_switch(walker: Walker, call: Call) -> Sequence[Known]:
 def lower_merge(walker: Walker, call: Call) -> Sequence[Known]:
     """What the branch that was walked gave."""
     taken = [known for known in call.inputs if not isinstance(known, NotTaken)]
+    # A value that is computed costs something: it is preferred to a constant.
     computed = next((known for known in taken if isinstance(known, str)), None)
     given = computed or next(iter(taken), NotTaken())
     return [given, *(None,) * (len(call.op.outputs) - 1)]
@@ -194,6 +198,7 @@ def without_other_branches(
         if isinstance(known, np.ndarray):
             return bool(known) == bool(branch)
         mine, other = counts[predicate, branch], counts[predicate, 1 - branch]
+        # Exactly one side has to be taken, also if both have as many ops.
         return mine > other or (mine == other and branch == 1)
 
     taken = [op for op in ops if all(is_taken(*place) for place in places[op])]

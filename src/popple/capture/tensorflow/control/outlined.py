@@ -70,6 +70,7 @@ def _walk_as_function(
     results: list[str] = []
     for known in leaving.values():
         own = [name for name in names_in(known) if name in body.values]
+        # A list of the body's values cannot be returned: functions give tensors only.
         if own and not isinstance(known, str):
             raise context.error("it gives something that is no tensor of numbers")
         results += own
@@ -98,6 +99,8 @@ def _call(
 
 def _shared(body: GraphBuilder, name: str) -> str:
     """The function, or one made before that does the same."""
+    # Equal functions have one body, so their code and vertices stand once on a tile,
+    # which is what outlining is for.
     form = form_of(body.functions[name])
     known = body.forms.setdefault(form, name)
     if known != name:
@@ -107,6 +110,7 @@ def _shared(body: GraphBuilder, name: str) -> str:
 
 def form_of(function: Graph) -> Hashable:
     """What a function does, whatever its values are called."""
+    # Calls of one function have other names: values are told by their position.
     numbers = {name: number for number, name in enumerate(function.values)}
 
     def numbered(names: Sequence[str]) -> tuple[int, ...]:

@@ -64,6 +64,8 @@ def lower_branches(walker: Walker, call: Call) -> Sequence[Known]:
     around = call.around.inside(tag)
     all_ops = [op for graph in graphs for op in graph.get_operations()]
     if has_ops(all_ops, lambda op: op.type.startswith(_UPDATES)):
+        # A branch around an optimiser (loss scaling, accumulation) tells nothing
+        # itself.
         around = replace(around, phase=around.phase or Phase.UPDATE)
     sides = [
         partial(walker.walk_graph, graph, call.inputs[1:], around) for graph in graphs
@@ -82,6 +84,7 @@ def _choice(call: Call, choice: Array, num_sides: int) -> int:
     number = int(choice.reshape(()))
     if call.op.type in _IFS:
         return 0 if number else 1  # the side to take if true comes first
+    # As TensorFlow's Case does with a number out of range.
     return number if 0 <= number < num_sides else num_sides - 1
 
 

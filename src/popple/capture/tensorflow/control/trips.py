@@ -14,7 +14,9 @@ from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.types import is_on_machine
 
 _SAME = frozenset({"Identity", "EnsureShape", "LoopCond"})
+# Beyond this a loop never ends as far as anybody waits for it.
 _MAX_TRIPS = 1 << 40
+# Uneven counters are evaluated trip by trip, which takes time when compiling.
 _MAX_STEPS = 10_000
 
 Counters = Mapping[int, Array]
@@ -79,6 +81,9 @@ class LoopTensors:
             return None
         if not deciding:  # the condition holds always or never
             return 0 if self._runs(first) is False else None
+        # Two trips show whether all counters go in even steps. If so any trip can be
+        # computed directly, and the number of trips is found by bisection, however
+        # large.
         second = self._next(first)
         third = None if second is None else self._next(second)
         if second is None or third is None:
@@ -130,6 +135,8 @@ def _is_counter(array: Array) -> bool:
 def _advanced(first: Counters, steps: Counters, trip: int) -> dict[int, Array]:
     """Counters after so many trips, wide enough for any number of them."""
     return {
+        # Trips are doubled in the search: an int32 would overflow and turn the
+        # condition.
         i: np.asarray(first[i].astype(np.int64) + trip * steps[i].astype(np.int64))
         for i in first
     }

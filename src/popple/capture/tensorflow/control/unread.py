@@ -38,6 +38,7 @@ def _trimmed(
     needed = {*kept, *graph.outputs}
     ops: list[Op] = []
     for op in reversed(graph.ops):
+        # A function that is run from several places gives each of them what it needs.
         if op.kind in LOOPS and all(sites[name] == 1 for name in functions_of(op)):
             op = _without_unread(op, needed, functions)
         if not op.outputs or not needed.isdisjoint(op.outputs) or _shares(graph, op):
@@ -61,6 +62,7 @@ def _without_unread(op: Op, needed: set[str], functions: dict[str, Graph]) -> Op
     given = [i for i in range(len(op.inputs)) if i >= len(op.outputs) or i in kept]
     for index, name in enumerate(names):
         function = functions[name]
+        # The first function is the body; a condition has its one result, which stays.
         outputs = function.outputs if index else _at(function.outputs, kept)
         arguments = _at(function.arguments, given)
         dropped = {*function.arguments} - {*arguments}
@@ -86,6 +88,8 @@ def _kept_positions(
     for condition in conditions:
         used = _needed_in(condition, condition.outputs)
         read |= _carried_in(condition, num_carried, used)
+    # What a kept value is made of in one trip has to be carried to it from the trip
+    # before: until nothing is added.
     while True:
         used = _needed_in(body, _at(body.outputs, read))
         more = read | _carried_in(body, num_carried, used)

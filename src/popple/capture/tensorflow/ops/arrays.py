@@ -28,6 +28,7 @@ from popple.capture.tensorflow.ops.lists import (
     with_entry,
 )
 
+# One array for all: the flow orders ops in TensorFlow and is nothing on the machine.
 _FLOW = np.zeros((), np.float32)
 
 
@@ -66,6 +67,7 @@ def lower_new_array(context: OpContext) -> Sequence[Known]:
 
 def lower_gradient_array(context: OpContext) -> Sequence[Known]:
     """The TensorArray of gradients beside another one, the same for all that ask."""
+    # The backward pass asks for this array once per read; all must mean the same one.
     name = f"{context.resource(0).name}.{context.attr('source', '')}"
     if name not in context.effects.stacks:
         length = length_of(_held(context))

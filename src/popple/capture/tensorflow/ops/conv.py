@@ -87,6 +87,7 @@ def _window(
     size = kernel.shape[:-2]
     padding = _padding(context, layout, field, result, size, stride, dilation)
     channels, outputs = layout.type_first(field).shape[1], kernel.shape[-1]
+    # TensorFlow has no attribute for groups: a kernel with fewer channels tells.
     groups = channels // kernel.shape[-2]
     if _is_depthwise(context):
         groups, outputs = channels, channels * kernel.shape[-1]
@@ -97,6 +98,8 @@ def _window(
         "dilation": dilation,
         "groups": groups,
     }
+    # Symmetric padding, the usual case, keeps the same attributes as in PyTorch's
+    # graphs, so equal convolutions are planned once.
     if padding.after != padding.before:
         attrs["padding_after"] = padding.after
     return _Window(layout, TensorType(kernel.dtype, shape), attrs)

@@ -18,6 +18,7 @@ _FEEDS = (
 )
 _ENQUEUES = ("QueueEnqueueV2", "QueueEnqueueManyV2")
 _CALLS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+# Checks, logs and bookkeeping of the host: they are compiled to nothing.
 _NOTHING = (
     "Abort",
     "AnonymousIteratorV3",

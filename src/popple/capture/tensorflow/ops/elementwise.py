@@ -22,6 +22,8 @@ from popple.capture.tensorflow.ops.lists import add_lists
 from popple.graph import DType, TensorType
 from popple.marks import HALF
 
+# Ops that the machine has no codelet for get the kind of the nearest one in cost;
+# values do not come from here.
 _KINDS = {
     "Abs": "abs",
     "Acos": "tan",
@@ -176,6 +178,7 @@ def lower_select(context: OpContext) -> Sequence[Known]:
         return [context.inputs[2]]
     result, mask = context.result_type(), context.name(0)
     shape = context.type_of(mask).shape
+    # Select, before SelectV2, broadcasts from the left, all other ops from the right.
     if context.kind == "Select" and 0 < len(shape) < len(result.shape):
         rest = len(result.shape) - len(shape)
         mask = context.reshape(mask, (*shape, *(1,) * rest), ".mask")

@@ -23,6 +23,7 @@ def one_op(kind: str, attrs_of: AttrsOf = no_attrs, num_inputs: int = 99) -> Rul
     """The first inputs in, all results out, one op of this kind."""
 
     def lower(context: OpContext) -> Sequence[Known]:
+        # Inputs behind those are shapes, axes and options, not data.
         names = context.names()[:num_inputs]
         types = context.result_types()
         return context.emit(kind, names, types, attrs=attrs_of(context))
@@ -58,6 +59,8 @@ def emit_elementwise(
         context.name_of(known, f"{context.tag.name}.operand{index}")
         for index, known in enumerate(kept if len(kept) >= least else operands)
     ]
+    # Channels last is a view here. Computing in the order of its source keeps chains of
+    # ops free of permutations between them.
     order = common_order(context, names, result.shape)
     if order is None:
         return context.emit_one(kind, names, result, suffix=suffix)

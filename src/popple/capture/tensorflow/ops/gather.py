@@ -22,6 +22,8 @@ def lower_gather(context: OpContext) -> Sequence[Known]:
     front = (axis, *(dim for dim in range(rank) if dim != axis))
     moved = context.permute(table, front, ".table")
     count = len(context.type_of(indices).shape)
+    # Rows come first in what was gathered; the dimensions that were before the axis go
+    # back in front of them.
     back = (
         *range(count, count + axis),
         *range(count),

@@ -84,6 +84,7 @@ def with_entry(
 ) -> AnyList:
     """A list with one entry replaced; an unknown place stands for the first."""
     if isinstance(known, CarriedList):
+        # None: the machine has no part in the entry, so there is nothing to write.
         return known if item is None else _write(context, known, item)
     return TensorList(_items(context, known)).with_item(index or 0, item)
 
@@ -104,6 +105,7 @@ def entry_at(context: OpContext, known: AnyList, index: int | None) -> Known:
     """One entry of a list; an unknown place stands for the first."""
     if isinstance(known, CarriedList):
         return _read(context, known, known.slot.is_fixed)[0]
+    # Which row is not known when compiling: the machine copies it out by an index.
     if index is None and isinstance(known, StackedList):
         kind = context.type_of(known.value)
         entry = TensorType(kind.dtype, kind.shape[1:])
@@ -150,6 +152,7 @@ def pushed(context: OpContext, known: AnyList, item: Known) -> AnyList:
     """A list with one entry more."""
     if not isinstance(known, CarriedList):
         return TensorList((*_items(context, known), item))
+    # A list is either all the same entry or a value with rows, never both.
     is_first = not known.value and not known.num_pushed
     if is_first and is_same_in_every_trip(context, known.slot, item):
         return replace(known, num_pushed=1, pushed=item)

@@ -24,6 +24,8 @@ def lower_cross_entropy(context: OpContext) -> Sequence[Known]:
     )
     kind = "nll_loss" if context.kind.startswith("Sparse") else "kl_div_loss"
     loss = context.emit_one(kind, [logs, labels], losses)
+    # TensorFlow computes the gradient with the loss; on the machine it belongs to the
+    # backward pass, or the forward pass would keep it alive.
     behind = replace(context, tag=replace(context.tag, phase=Phase.BACKWARD))
     inner = behind.emit_one(
         f"{kind}_grad", [logs, labels], gradient, suffix=".likelihood"

@@ -23,6 +23,7 @@ def lower_batch_matmul(context: OpContext) -> Sequence[Known]:
     left = _turned(context, 0, context.attr("adj_x"), ".x")
     right = _turned(context, 1, context.attr("adj_y"), ".y")
     result = context.result_type()
+    # One large product uses the tiles better than many small ones with one weight.
     if len(context.type_of(right).shape) == 2 < len(result.shape):
         return [_rows_by_matrix(context, left, right, result)]
     batch = result.shape[:-2]
@@ -81,6 +82,7 @@ def expand_dots(
     labels: Sequence[str], result: str, ranks: Sequence[int]
 ) -> tuple[list[str], str]:
     """The equation with letters in place of `...`, aligned at the right."""
+    # Characters that no equation may use for labels, which are ASCII letters.
     spare = "".join(map(chr, range(0x100, 0x100 + 16)))
     wide = ""
     expanded: list[str] = []
@@ -124,6 +126,7 @@ def _sizes(context: OpContext, labels: Sequence[str]) -> dict[str, int]:
     for index, term in enumerate(labels):
         shape = context.input_type(index).shape
         for label, size in zip(term, shape, strict=True):
+            # A dimension of 1 may stand for one that is broadcast.
             sizes[label] = max(size, sizes.get(label, 1))
     return sizes
 

@@ -18,6 +18,7 @@ def lower_batch_norm(context: OpContext) -> Sequence[Known]:
     is_training = bool(context.attr("is_training", True))
     kind = "batch_norm" if is_training else "batch_norm_inference"
     field = layout.first(context, context.name(0))
+    # In training, TensorFlow passes empty tensors for the running statistics.
     used = [index for index in range(1, 5) if context.input_type(index).num_elements]
     made, mean, deviation = context.emit(
         kind,
@@ -26,6 +27,7 @@ def lower_batch_norm(context: OpContext) -> Sequence[Known]:
         attrs={"num_statistics": channels.num_elements},
     )
     rest = len(context.op.outputs) - 5
+    # Statistics to return and statistics kept for the gradient are one tensor here.
     saved = [mean, deviation, mean, deviation, *(None,) * rest]
     return [layout.last(context, made), *saved]
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from popple.capture.tensorflow.context import OpContext, Rule
 from popple.capture.tensorflow.known import Known
 
+# The machine draws uniform and normal numbers; other distributions get the nearest in
+# cost.
 _KINDS = {
     "RandomUniform": "uniform",
     "RandomStandardNormal": "normal",

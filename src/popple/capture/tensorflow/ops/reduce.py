@@ -36,6 +36,8 @@ def _reduction(kind: str) -> Rule:
         dims = tuple(sorted({axis % max(rank, 1) for axis in axes})) if rank else ()
         result = context.result_type()
         if context.attr(HALF):
+            # The facade sums in float32 to imitate the machine, which returns the half
+            # type.
             result = TensorType(context.type_of(source).dtype, result.shape)
         return [emit_reduction(context, kind, source, dims, result)]
 

@@ -27,6 +27,7 @@ def lower_in_top_k(context: OpContext) -> Sequence[Known]:
     """Whether the target is among the largest: compare with its prediction."""
     predictions, targets = context.name(0), context.name(1)
     kind, result = context.type_of(predictions), context.result_type()
+    # Counting larger predictions takes one pass; sorting would take many.
     own = TensorType(kind.dtype, (*result.shape, 1))
     found = context.emit_one("gather", [predictions, targets], own, suffix=".own")
     larger = TensorType(DType.BOOL, kind.shape)
