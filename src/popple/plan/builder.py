@@ -57,6 +57,7 @@ def vertices(
     """One vertex on every tile that holds something, timed by what it holds."""
     return VertexGroup(
         codelet,
+        # A tile without elements has no vertex, so neither code nor state of it.
         sizes.map(lambda size: int(size > 0)),
         sizes.map(lambda size: cycles(size) if size else 0),
         _nonzero(sizes.map(flops)) if flops else None,
@@ -254,6 +255,7 @@ class PlanBuilder:
         """The latest step is the last to read it; unknown names are not in memory."""
         if name in self._begun:
             found = self._temporaries[self._begun[name]]
+            # Memory that is ended in the step that begins it is live in that step.
             last = max(found.first, self.position - 1)
             self._temporaries[self._begun[name]] = replace(found, last=last)
 

@@ -74,6 +74,7 @@ class Planner:
             return known
         request = self.request(signature, inputs, share)
         plan = get_rule(signature.kind)(request)
+        # Caught here, where the rule is known: later passes pair results and mappings.
         if len(plan.outputs) != len(signature.outputs):
             raise PlanError(
                 f"the rule {plan.rule!r} mapped {len(plan.outputs)} of "

@@ -78,4 +78,5 @@ def get_rule(kind: str) -> Rule:
 @cache
 def describe_rule(kind: str) -> str:
     """How ops of one kind are planned: the sentence its rule begins with."""
+    # Reports explain an op with this line, so it is written for users.
     return (inspect.getdoc(get_rule(kind)) or "").partition("\n")[0]

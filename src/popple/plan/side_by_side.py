@@ -30,6 +30,7 @@ def share_side_by_side(graph: Graph, planner: Planner) -> Mapping[str, Share]:
 
 def _share_unit(graph: Graph, members: list[Op], planner: Planner) -> dict[str, Share]:
     """Tiles for each op of one unit, as the program wishes they be dealt."""
+    # Tiles are dealt before anything is laid out: operands are taken to lie as wished.
     requests = [planner.request(graph.signature(op), (None, None)) for op in members]
     rivals = [Rival(find_problem(r), r.options.memory_proportion) for r in requests]
     options = _options(members[0].notes.multi_conv)

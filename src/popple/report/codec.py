@@ -33,6 +33,7 @@ _MAX_GROUPS = 9
 
 def encode_varint(value: int) -> bytes:
     """One non-negative number as a varint."""
+    # A varint has no sign, and shifting a negative number right never ends.
     if value < 0:
         raise ReportError(f"a report stores no negative numbers, got {value}.")
     # Built from the last group, which carries the mark, to the first, then turned
@@ -185,6 +186,8 @@ def zip_runs(*vectors: Runs) -> Iterator[tuple[int, tuple[int, ...]]]:
     ends = [list(accumulate(count for count, _ in runs)) for runs in vectors]
     positions = [0] * len(vectors)
     tile = 0
+    # Every place where one of the vectors changes is a border of the walk: between two
+    # of them all values stay.
     for end in sorted({end for column in ends for end in column}):
         for index, column in enumerate(ends):
             while column[positions[index]] <= tile:
@@ -224,6 +227,7 @@ class StoredRuns(Sequence[Run]):
         return isinstance(other, Sequence) and self.runs == tuple(other)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
     def __hash__(self) -> int:
+        # Equal to the tuple of its runs, so it has to hash like one.
         return hash(self.runs)
 
     def __repr__(self) -> str:

@@ -184,6 +184,7 @@ class Report:
         parts: dict[str, Any] = {
             part.name: getattr(self, part.name) for part in fields(ReportContents)
         }
+        # `ReportContents` compares with `==`, which run vectors have and arrays do not.
         parts["memory_by_tile"] = self.memory_by_tile.as_runs()
         return ReportContents(**parts)
 
@@ -217,6 +218,8 @@ class Report:
         self.close()
 
     def _verify(self) -> None:
+        # Size first: a cut file may still have its table of tables, which lies at the
+        # front.
         self.load("size", _verify_size)
         self.load("tables", _verify_tables)
         # Minor versions add columns and tables, which readers by column name do not
@@ -259,6 +262,7 @@ def _verify_size(report: Report) -> None:
 
 def _verify_tables(report: Report) -> None:
     for table in COMPILATION_TABLES:
+        # Tables of executed programs may be missing: a program may not have run.
         if not has_table(report.connection, table):
             raise ValueError(f"there is no table {table}")
 

@@ -60,6 +60,7 @@ def _context(number: int, entry: Mapping[str, Any]) -> DebugContext:
 
 def encode_framework(framework: Framework | None) -> str:
     """The text of `framework.json`."""
+    # The file is written without a framework too, so that an older one is replaced.
     known = framework or Framework(name="")
     options = dict(known.options)
     entry = {"name": known.name, "version": known.version, "options": options}
@@ -74,6 +75,7 @@ def read_framework(path: Path) -> Framework | None:
         entry: Any = json.loads(path.read_bytes())
     except ValueError as error:
         raise _unreadable(path, error) from error
+    # Another producer's layout is unknown, not damaged.
     if not isinstance(entry, dict):
         return None
     facts = cast(dict[str, Any], entry)

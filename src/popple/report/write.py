@@ -40,6 +40,8 @@ def write_report(contents: ReportContents, directory: str | os.PathLike[str]) ->
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Files beside the report first: whoever finds a new `profile.pop` finds them
+        # too.
         write_atomically(folder / DEBUG_FILE, encode_debug(contents.debug_contexts))
         write_atomically(folder / FRAMEWORK_FILE, encode_framework(contents.framework))
         with replace_file(folder / REPORT_FILE) as path:
@@ -58,6 +60,7 @@ def _write_database(contents: ReportContents, path: Path) -> None:
         # The file is thrown away if anything fails, so nothing needs a journal.
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
+        # One transaction: SQLite would otherwise commit after every statement.
         with connection:
             create_tables(connection)
             for insert in _SECTIONS:

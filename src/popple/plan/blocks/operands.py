@@ -103,6 +103,7 @@ def bring_operands(
             if run_bytes < least:
                 shuffled.append(move[1])
             else:
+                # One exchange has one size of messages: the shortest run decides.
                 piece_bytes = min(piece_bytes, run_bytes)
     if moves:
         first = builder.move_all(f"{name}/exchange", moves, piece_bytes)

@@ -243,6 +243,8 @@ def _needed_bytes(problem: PoolProblem, grid: Grid, channel_group: int) -> Ints:
     sources = elements * product_of(
         [_reach(problem, dim, share) for dim, share in enumerate(field)]
     )
+    # The gradient of a maximum compares the forward input too, which has the size of
+    # the result.
     own = elements * product_of(field) if problem.num_sources > 1 else 0
     return (problem.num_sources * sources + own) * problem.dtype.num_bytes
 

@@ -164,6 +164,7 @@ def _mixed_phases(
     lanes = num_lanes(arithmetic.source)
     cuts = 1
     for count in range(2, num_workers // stretch.groups + 1):
+        # Workers start at whole words, and no column is cut between two of them.
         width = stretch.columns // count * stretch.inner
         if stretch.columns % count == 0 and width % lanes == 0:
             cuts = count

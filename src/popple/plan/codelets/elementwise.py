@@ -158,6 +158,7 @@ def vector_outer_cycles(
     """
     rows = ceil_div(num_rows, num_workers)
     words = ceil_div(num_columns, num_lanes(dtype))
+    # Dealt out by rows or by columns: PopLibs has a vertex for each.
     by_row = rows * (7 + 2 * words)
     by_column = num_rows * (25 + 2 * ceil_div(words, num_workers))
     return 11 + num_workers * (15 + min(by_row, by_column))

@@ -54,6 +54,7 @@ class PoolVertex:
         worker = WORKER_CYCLES + MORE_POINTERS_CYCLES * self.reads_forward
         cleared = rows * columns * self.cleared // num_workers
         longest = np.zeros_like(rows)
+        # Shares differ by where rows end, so each worker is timed: the longest decides.
         for index in range(num_workers):
             share = self._share_cycles(rows, columns, num_groups, index, num_workers)
             longest = np.maximum(longest, share)

@@ -22,6 +22,7 @@ def sort_passes(row_elements: int, num_kept: int) -> Iterator[int]:
     size = row_elements
     for level in range(levels):
         yield size
+        # Sequences have the length that is kept: of each pair merged, half can go.
         if level >= kept:
             size = max(1 << kept, ceil_div(size, 2))
         for _ in range(min(level, kept)):

@@ -46,6 +46,7 @@ def estimate_copies(num_used: Ints, setting: Setting) -> Copies:
     """Copies before and after; both exist while one is written from the other."""
     before = _estimate_before(num_used, setting)
     after = _estimate_after(num_used, setting)
+    # Copies before are over when those after begin: their memory is the same.
     most = np.maximum(before.temporary_bytes, after.temporary_bytes)
     return Copies(before.cycles + after.cycles, most)
 
@@ -117,6 +118,7 @@ def _estimate_after(num_used: Ints, setting: Setting) -> Copies:
     if copied.result:
         return _estimate(num_used, elements, channels, size, setting)
     each = ceil_of(elements, num_used) * size
+    # A group stays together, so it is copied a word at a time.
     rate = min(_WORD_BYTES, method.out_group * size)
     return Copies(_whole(each * _overhead(channels, size) / rate), 2 * each)
 

@@ -184,6 +184,7 @@ def received_elements(candidates: Candidates, setting: Setting) -> tuple[Ints, I
     """Input and weight elements the fullest tile receives in one serial part."""
     problem, serial = setting.form.problem, setting.serial
     used = candidates.num_used
+    # An operand that lies evenly on the tiles of the plan is in place by 1/N.
     own_inputs = ceil_div(problem.num_inputs, serial.in_parts)
     own_weights = ceil_div(problem.num_weights, serial.count)
     inputs = candidates.inputs - ceil_of(own_inputs, used)

@@ -69,6 +69,7 @@ def describe_choice(choice: Choice, num_macs: int) -> tuple[tuple[str, str], ...
     slower = (("with_all_memory", f"{wished} cycles"),) if wished < best.cycles else ()
     copies = best.cost.copies
     around = (("expected_copies", f"{copies} cycles"),) if copies else ()
+    # Over all tiles, idle ones too: what the chip's peak is compared with.
     rate = num_macs / (best.setting.chip.num_tiles * max(best.cycles, 1))
     return (
         ("method", best.setting.method.name),

@@ -257,6 +257,7 @@ def _find_update(
     layer: Linear, problem: ConvProblem, group: int, chip: Chip
 ) -> Method | None:
     """What the gradient of the weights takes beside dot products of `group`."""
+    # One row: a column times a row, for which there is a vertex of its own.
     if layer.rows == 1:
         is_known = problem.dtype is not DType.F8
         return outer_product_of(problem, chip, group) if is_known else None

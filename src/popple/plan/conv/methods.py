@@ -123,6 +123,7 @@ def _amp_kind(problem: ConvProblem, chip: Chip) -> tuple[str, int]:
         return "f8", chip.fp8_in_fp16_out_conv_units
     if problem.partials is DType.F32:
         return "f16", chip.fp16_in_fp32_out_conv_units
+    # GC2 has 8 of these, and its vertices clear partials themselves (`vertices`).
     kind = "f16" if chip.fp16_in_fp16_out_conv_units >= 16 else "f16-mk1"
     return kind, chip.fp16_in_fp16_out_conv_units
 
@@ -172,6 +173,8 @@ def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Me
             cycles=partial(vertices.amp_1x1_cycles, unit=unit),
         )
         return
+    # Rows of the kernel loaded at once take the place of input channels: few channels
+    # then still fill the unit.
     for height in (1, 2, 4):
         yield make(
             f"{_nx1_name(height)}{narrow}",

@@ -24,6 +24,7 @@ def choose_partials(dtype: DType, wish: str) -> DType:
         )
     if dtype is DType.F8:
         return DType.F16
+    # Sums are never narrower than operands; those of integers are words as well.
     if not dtype.is_float or dtype is DType.F32:
         return DType.F32
     return _PARTIALS[wish]

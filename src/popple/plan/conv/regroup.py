@@ -69,6 +69,7 @@ def _cut(num_blocks: int, left: int, num_tiles: int) -> int:
     factor = 1
     while left > 1:
         prime = next(p for p in range(2, left + 1) if left % p == 0)
+        # More blocks than tiles keep no more tiles busy, but make messages smaller.
         if num_blocks * factor * prime > num_tiles:
             break
         factor, left = factor * prime, left // prime

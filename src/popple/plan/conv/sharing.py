@@ -74,6 +74,7 @@ def share_tiles(
         shares[index] = Share(first, count, reference)
         first += count
         plan = rivals[index].plan_on(chip, count, reference)
+        # Phases of all are merged: each lasts as long as the longest so far.
         reference = tuple(map(max, reference, plan.cost.by_cause))
     return [shares[index] for index in range(len(rivals))]
 

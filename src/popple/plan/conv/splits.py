@@ -279,6 +279,7 @@ def _fill_field(problem: ConvProblem, num_tiles: int, left: Ints) -> Grid:
     dims = (problem.batch, *problem.out_field)
     grid = make_grid(dims, num_tiles, _MAX_FIELD_OPTIONS)
     best = best_by_tiles(grid, problem)
+    # The best split with at most as many tiles as are left; one tile always is.
     return best.take(np.searchsorted(best.counts, left, side="right") - 1)
 
 

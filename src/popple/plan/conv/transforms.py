@@ -82,7 +82,9 @@ def swap(form: Form) -> Form:
 
 def _expanded(problem: ConvProblem) -> Iterator[Form]:
     dims = range(len(problem.field))
+    # Zeros between elements (upsampling) would become channels that are multiplied.
     wide = [d for d in dims if problem.kernel[d] > 1 and problem.upsampling[d] == 1]
+    # One dimension or all of them, to search less.
     for count in sorted({1, len(wide)} - {0}):
         for chosen in combinations(wide, count):
             expanded = expand(problem, chosen)

@@ -157,6 +157,7 @@ def _row_cost(
 ) -> Ints:
     """Worker cycles of the busiest worker: rows dealt out, cut along x if few."""
     costs: list[Ints] = []
+    # Divisors of six workers: parts of a row are dealt out evenly.
     for cuts in (1, 2, 3, 6):
         rows = ceil_of(work.rows * cuts, unit.num_workers)
         columns = ceil_of(work.columns, cuts)

@@ -69,6 +69,7 @@ def _runs(graph: Graph, planned: PlannedOps) -> Iterator[list[Op]]:
     run: dict[int, Op] = {}
     latest: dict[tuple[int, int], int] = {}
     expected, place = 0, (-1, -1, Phase.FORWARD)
+    # Views run no code, so they neither begin nor break a call.
     with_steps = (op for op in graph.ops if planned.plans[op.name].steps)
     for number, op in enumerate(with_steps, start=1):
         # Plans are told apart by identity: ops that share code share a plan.
@@ -76,6 +77,8 @@ def _runs(graph: Graph, planned: PlannedOps) -> Iterator[list[Op]]:
         # 0 is an op that repeats nothing. A run goes on while ops follow each other
         # just as those they repeat did.
         previous = latest.get((plan, op.chip), 0)
+        # A function is on one chip, in one stage and phase, and an op in it twice would
+        # make the run a repetition of itself.
         if previous != expected or here != place or plan in run:
             yield list(run.values())
             run = {}

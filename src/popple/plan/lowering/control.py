@@ -120,6 +120,7 @@ class EmittedFunctions:
         """
         if (known := self._known.get((name, chip))) is not None:
             return known
+        # Names on one chip stay as the user knows them.
         mark = "" if self.execution.num_chips == 1 else f"@{chip}"
         label = f"{name}(){mark}"
         body, planned = _placed(function, label, name, chip, self.execution)
@@ -269,6 +270,8 @@ class ControlSteps:
         function = self._function(name)
         is_alone = may_share and not self._emitted.is_shared(name)
         copies: list[Copied] = []
+        # A result that is an argument, or a result given twice, would share the memory
+        # of a value that is still the caller's.
         taken: set[str] = set(emitted.arguments)
         for value, source, mapping in zip(
             op.outputs, emitted.results, function.results, strict=True
@@ -291,6 +294,8 @@ class ControlSteps:
         name = functions_of(op)[0]
         emitted = self._enter(name, op, num_carried=len(op.outputs))
         begin = self._copies_in(op, name, emitted)
+        # Copied within the round: the function has fixed places for arguments and
+        # results.
         round_ = sequence([Call(emitted.key, op.name), *self._carry(op, name, emitted)])
         count = op.attrs["count"]
         assert isinstance(count, int)
@@ -369,6 +374,7 @@ class ControlSteps:
         dtype = self._graph.type_of(op.inputs[0]).dtype
         if dtype.value == "bool" and len(arms) == 2:
             return If(selector, arms[0], arms[1], op.name)
+        # Any number out of range takes the last side, as in TensorFlow's Case.
         *cases, default = arms
         return Switch(selector, tuple(enumerate(cases)), default, op.name)
 

@@ -52,6 +52,7 @@ from popple.program import (
 from popple.target import Target
 
 _ALWAYS_LIVE = frozenset({Role.WEIGHT, Role.STATE, Role.CONSTANT})
+# Nobody writes these, so copies on several chips cannot come to differ.
 _COPIED_ROLES = frozenset({Role.INPUT, Role.CONSTANT})
 
 

@@ -43,6 +43,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
 _PROGRESS_STEP = 64
+# The host streams an input to every chip, and a constant is in the code of each.
 _GIVEN_EVERYWHERE = frozenset({Role.INPUT, Role.CONSTANT})
 _FIXED = frozenset({Role.WEIGHT, Role.CONSTANT})
 
@@ -128,6 +129,8 @@ class _Walk:
 
     def finish(self) -> PlannedOps:
         """Everything planned; what nobody has asked for is laid out now."""
+        # The host, or a caller, needs to know where these lie although no op reads
+        # them.
         for name in (*self._graph.outputs, *self._graph.arguments, *self._waiting):
             self.settle(name)
         return PlannedOps(
@@ -227,6 +230,7 @@ class _Walk:
 
     def _plan_function(self, name: str, given: Iterable[str]) -> PlannedFunction:
         body = self._graph.body(name)
+        # The planner is shared, so equal ops in and around a function share plans.
         walk = _Walk(body, self._planner, self._functions)
         for argument, value in zip(body.arguments, given, strict=True):
             mapping = self._find(value)

@@ -15,8 +15,10 @@ def plan_cast(request: PlanRequest) -> OpPlan:
     builder = PlanBuilder(request, "cast")
     source, result = request.signature.inputs[0], request.signature.outputs[0]
     mapping = builder.input_mapping(0)
+    # Elements stay on their tiles; only their sizes change.
     target = mapping_like(mapping, result)
     if has_aliases(mapping, source):
+        # A view that repeats elements has fewer bytes than the result has elements.
         target = builder.linear(result)
         builder.rearrange("operand", source, mapping, mapping_like(target, source))
     workers = builder.num_workers

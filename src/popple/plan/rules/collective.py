@@ -32,6 +32,7 @@ def plan_all_reduce(request: PlanRequest) -> OpPlan:
     """Sum the parts around the ring, then pass the sums around."""
     builder, replicas, tensor, mapping = _begin(request)
     target = mapping_like(mapping, request.signature.outputs[0])
+    # One replica has nothing to exchange, but the result is still memory of its own.
     if replicas == 1:
         builder.local_copy("copy", target.bytes_by_tile, tensor.dtype)
         return builder.finish([target], (None,))
@@ -56,6 +57,7 @@ def plan_all_gather(request: PlanRequest) -> OpPlan:
     target = mapping_like(mapping, result)
     if replicas > 1:
         _add_ring(builder, "all_gather", result, target, replicas)
+    # The replica's own part goes into the whole beside those that arrive.
     builder.local_copy("join", mapping.bytes_by_tile, result.dtype)
     return builder.finish([_whole(target)], (None,))
 
@@ -99,6 +101,7 @@ def _add_ring(
     replicas: int,
 ) -> None:
     count = ring_steps(name, tensor.num_bytes, replicas)
+    # The total is the same however many steps there are; more steps send smaller parts.
     sent = ceil_div(ring_bytes(tensor.num_bytes, replicas), count)
     by_tile = rescaled(mapping.bytes_by_tile, sent, 1)
     first = len(builder.steps)
@@ -134,10 +137,12 @@ def _add_sum(
     )
     before = builder.flops
     builder.compute("sum", group)
+    # The sum becomes the body of a loop, which was counted once.
     builder.flops += (count - 1) * (builder.flops - before)
 
 
 def _part(mapping: TileMapping, replicas: int) -> TileMapping:
+    # Marked in the layout: a share and a whole of equal bytes must not pass for equal.
     return TileMapping(mapping.bytes_by_tile, mapping.layout.part(replicas))
 
 

@@ -100,6 +100,7 @@ def _input_grad_problem(request: PlanRequest) -> ConvProblem:
         kernel=kernel.shape[2:],
         in_channels=kernel.shape[0] // window.groups,
         out_channels=kernel.shape[1],
+        # The stride of the forward pass becomes zeros between the gradient's elements.
         stride=(1,) * len(window.stride),
         padding=_full_padding(gradient, kernel, result, window),
         padding_before=_turned_padding(kernel, window),
@@ -113,12 +114,15 @@ def _weight_grad_problem(request: PlanRequest) -> ConvProblem:
     gradient, field, result = _operands(request)
     window = _read_window(request.signature, len(field.shape) - 2)
     return ConvProblem(
+        # Channels of the field are independent here, as samples are in the forward
+        # pass, and the batch is summed over, as channels are there.
         batch=field.shape[1] // window.groups,
         groups=window.groups,
         field=field.shape[2:],
         kernel=gradient.shape[2:],
         in_channels=field.shape[0],
         out_channels=gradient.shape[1] // window.groups,
+        # Stride and dilation exchange roles together with output and kernel.
         stride=window.dilation,
         padding=_fitting_padding(gradient, field, result, window),
         padding_before=window.padding,

@@ -71,6 +71,7 @@ def plan_stash(request: PlanRequest) -> OpPlan:
     """The value goes to its tile's part of the ring, which lies beside it."""
     builder = PlanBuilder(request, "copy")
     ring, value = request.signature.inputs
+    # Entries beside the value they are copied from cost no exchange, only a copy.
     home = request.inputs[0] or _ring_mapping(builder.input_mapping(1), ring)
     place = _entry_mapping(home, value)
     operand = Operand(value, builder.input_mapping(1))

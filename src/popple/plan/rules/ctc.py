@@ -63,6 +63,7 @@ def _data_mapping(
 ) -> TileMapping:
     """Points in time dealt over all tiles of a part of the batch, classes together."""
     row_bytes = split.rows * chances.shape[-1] * chances.dtype.num_bytes
+    # A point in time is not cut: more tiles than points would have nothing.
     used = min(split.num_tiles, split.batch * split.problem.time)
     vector = TileVector.spread(
         chances.num_bytes, used, builder.request.num_tiles, row_bytes
@@ -90,6 +91,7 @@ def _add_beginning(builder: PlanBuilder, split: CtcSplit, targets: TensorType) -
     builder.move("broadcast targets", small, small)
     gradients = split.table_elements * PARTIAL_BYTES
     filled = _per_tile(builder, split, gradients + _column_bytes(split))
+    # The constant lies on the first tile and is multicast to the others.
     source = TileVector.zeros(len(filled)).plus_at(0, filled.maximum)
     builder.move("initialise", source, filled)
 

@@ -56,6 +56,7 @@ def choose_codelet(
     kind: str, operands: tuple[Operand, ...], result: TensorType, num_workers: int
 ) -> tuple[Codelet, Formula]:
     """The codelet for these operands and its cycles by elements on a tile."""
+    # The operands decide: the result of a comparison is a bool, its work is not.
     dtype = operands[0].type.dtype if operands else result.dtype
     if kind in UNARY:
         name, state = f"popops::UnaryOp1D<{kind}", UNARY_STATE_BYTES
@@ -84,6 +85,7 @@ def _choose_binary(
     dtype = operands[0].type.dtype
     rate = BINARY[kind].of(dtype)
     smallest = min(operand.type.num_elements for operand in operands)
+    # A number known when compiling is no operand of the op, but is one of the vertex.
     if len(operands) == 1 or smallest == 1 < result.num_elements:
         codelet = multi_codelet(
             f"popops::BroadcastScalar1D<{kind}",

@@ -34,6 +34,7 @@ def template_mapping(builder: PlanBuilder) -> TileMapping:
     result = signature.outputs[0]
     for tensor, mapping in zip(signature.inputs, builder.request.inputs, strict=True):
         is_template = mapping and tensor.num_elements == result.num_elements
+        # A broadcast view has fewer bytes than its elements need when they are written.
         if mapping and is_template and not has_aliases(mapping, tensor):
             return mapping_like(mapping, result)
     return builder.linear(result)

@@ -47,6 +47,7 @@ def plan_gather(request: PlanRequest) -> OpPlan:
     first = _multicast_indices(builder, _find_indices(request.signature), split, share)
     if split.shares > 1:
         size = share.elements * lookup.dtype.num_bytes
+        # Tiles with other shares of the indices read the same part of the table.
         copies = _used(builder, split).scaled(size)
         builder.move("table/multicast", home.bytes_by_tile, copies, is_shared=True)
         builder.hold("table", copies, builder.position - 1, builder.position)
@@ -89,6 +90,7 @@ def _add_slices(
     builder: PlanBuilder, name: str, lookup: Lookup, split: Split, num_indices: int
 ) -> None:
     """Rows are copied by their indices, which the workers of a tile share."""
+    # A row is copied by one worker: more workers than rows have nothing to do.
     workers = min(builder.num_workers, num_indices)
     columns = share_of(lookup, split).columns
     cycles = multi_slice_cycles(ceil_div(num_indices, workers), columns)
@@ -117,6 +119,7 @@ def _order_rows(
     builder: PlanBuilder, lookup: Lookup, split: Split, share: Share, source: TileVector
 ) -> TileVector:
     """Bring rows to tiles that own them, and make them floats for partial tables."""
+    # Many rows may be added to one place; halves would lose them (PopLibs sums floats).
     is_cast = split.shares > 1 and lookup.dtype is not DType.F32
     if not is_cast and split.rows < REARRANGED_ROW_RANGES:
         return source
@@ -254,6 +257,7 @@ def _find_rows(signature: Signature, table: int | None) -> int:
     """Position of the rows written: the largest input but table and indices."""
     skipped = {table, _find_indices(signature)}
     others = [i for i in range(len(signature.inputs)) if i not in skipped]
+    # Some ops write one number instead of rows: the index is then all there is.
     others = others or [len(signature.inputs) - 1]
     return max(others, key=lambda i: signature.inputs[i].num_bytes)
 

@@ -25,6 +25,7 @@ def plan_generic(request: PlanRequest) -> OpPlan:
     """Exchange what lies elsewhere, then one pass over all bytes."""
     builder = PlanBuilder(request, "generic")
     signature = request.signature
+    # An op without results still reads: it is timed by its first input.
     results = signature.outputs or signature.inputs[:1]
     outputs = _map_outputs(builder)
     target = outputs[0] if outputs else _first_input(builder)

@@ -21,6 +21,7 @@ def plan_loss(request: PlanRequest) -> OpPlan:
     builder, target, wishes, predictions = _begin(request)
     outputs: list[TileMapping] = []
     for result in request.signature.outputs:
+        # Only the first result is the loss; nll_loss gives its total weight beside it.
         if outputs or result.num_elements >= predictions.num_elements:
             outputs.append(_map_other(builder, target, result, predictions))
             continue

@@ -61,6 +61,8 @@ def _roles(request: PlanRequest, is_turned: bool = False) -> Roles:
     left, right = request.signature.inputs
     result = request.signature.outputs[0]
     rank = len(result.shape)
+    # Vertices sum along input channels, so these are wanted innermost: columns of the
+    # left operand, rows of the right one.
     over = Operand(0, left, rank - 1)
     down = Operand(1, right, rank - 2)
     if is_turned:

@@ -88,6 +88,7 @@ def plan_norm_grad(request: PlanRequest) -> OpPlan:
     needs = add_multicast(
         builder, "statistics", tensor, target, normed.kept, source, DType.F32
     )
+    # The passes below write in place; the gradient itself belongs to another op.
     builder.local_copy("gradient", target.bytes_by_tile, tensor.dtype)
     add_statistics_pass(builder, "mul", tensor, target, normed.kept, needs)
     add_statistics_pass(builder, "add", tensor, target, normed.kept, None)

@@ -36,6 +36,7 @@ def plan_pool_grad(request: PlanRequest) -> OpPlan:
     """
     builder = PlanBuilder(request, "pool")
     problem = pool_problem(request)
+    # The gradient of a maximum has to find its place again, so it is no broadcast.
     if problem.forward.is_whole and not problem.is_max:
         return _plan_broadcast(builder)
     if problem.is_max:
@@ -150,6 +151,7 @@ def _exchange_windows(
     """Bring what windows read from wherever it lies."""
     needed = _used(builder, split).scaled(split.needed_bytes)
     mapping = builder.input_mapping(0).bytes_by_tile
+    # Windows may skip elements, and tiles send no more than all of them receive.
     held = _limited(mapping.scaled(problem.num_sources), needed.total)
     run = split.positions[-1]
     _move(builder, "windows", held, needed, (problem.group, split.channel_group), run)
@@ -200,6 +202,7 @@ def _plan_reduction(builder: PlanBuilder, problem: PoolProblem) -> OpPlan:
     result = builder.request.signature.outputs[0]
     count = problem.batch * problem.channels
     size, dtype = math.prod(problem.source), problem.dtype
+    # Channels that lie together are reduced as vectors; groups must divide evenly.
     group = math.gcd(problem.group, count)
     shape, kept = (count // group, size, group), (True, False, True)
     operation = "MAX" if problem.is_max else "ADD"
@@ -216,6 +219,7 @@ def _plan_broadcast(builder: PlanBuilder) -> OpPlan:
     gradient = builder.request.signature.inputs[0]
     result = builder.request.signature.outputs[0]
     source, target = builder.input_mapping(0), builder.linear(result)
+    # Divided before it is copied: there are fewer elements.
     add_binary(builder, "mul", gradient, source, "BroadcastScalar1D")
     size = gradient.dtype.num_bytes
     width = max(1, result.num_elements // max(1, gradient.num_elements))

@@ -35,6 +35,7 @@ def plan_random(request: PlanRequest) -> OpPlan:
         num_edges=1 + len(request.inputs),
     )
     states = _on_all_tiles(builder, STATE_BYTES * workers)
+    # Saved before the seed is set and restored behind the op, so held all the time.
     builder.hold("generators", states, 0)
     outputs = [mapping_like(target, result) for result in results]
     return builder.finish(outputs, (None,) * len(request.inputs))

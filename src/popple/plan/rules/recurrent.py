@@ -245,6 +245,7 @@ class _Layer:
     def _wish(
         self, shape: Callable[[int, int, int], tuple[int, int, int]]
     ) -> TileMapping:
+        # Cells with several products have one tensor of weights, which lies in one way.
         largest = max(self.cell.products, key=lambda p: p.num_units * self.width(p))
         wish = self.plan_product(largest, shape, (None, None)).inputs[1]
         assert wish is not None
@@ -321,6 +322,7 @@ def _add_forward(
 
 def _add_units(body: PlanBuilder, layer: _Layer, product: _Product) -> None:
     """A product, its result brought to where the state lies."""
+    # First as the product would like it: that tells where its weights lie.
     free = layer.plan_product(product, _forward_shape, (None, None))
     operand = layer.operand(layer.width(product))
     plan = layer.plan_product(product, _forward_shape, (operand, free.inputs[1]))

@@ -60,6 +60,7 @@ def plan_cumulative_sum(request: PlanRequest) -> OpPlan:
     target = mapping_like(mapping, result)
     _add_running_sum(builder, source, mapping)
     carries = _carries(mapping.bytes_by_tile, source.dtype)
+    # A tile may need the sums of all tiles before it: the last one does.
     before = carries.map(lambda size: size and size * carries.num_nonzero)
     builder.move("carries/exchange", carries, before, source.dtype.num_bytes)
     add_binary(builder, "add", result, target, "BroadcastScalar1D")

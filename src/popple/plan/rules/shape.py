@@ -72,6 +72,7 @@ def _bring_all(builder: PlanBuilder, target: TileMapping) -> None:
     result = signature.outputs[0]
     sources = [builder.input_mapping(i) for i in range(len(signature.inputs))]
     in_order = all(source.layout.is_linear for source in sources)
+    # These two change which elements are neighbours even if all inputs are flat.
     in_order = in_order and signature.kind not in ("flip", "tile")
     if sources != [target]:
         sent = add_all((source.bytes_by_tile for source in sources), tiles)

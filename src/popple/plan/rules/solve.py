@@ -59,6 +59,7 @@ def plan_triangular_solve(request: PlanRequest) -> OpPlan:
     _add_triangle(builder, request, target)
     held_from = builder.position - 1
     num_solves, products = system.count_parts()
+    # Products of one size are one function of the library, called so often.
     for (size, width), count in sorted(products.items(), reverse=True):
         body = builder.part()
         _add_elimination(body, system, size, width)
@@ -183,6 +184,8 @@ class _System:
         a, b = signature.inputs
         limit, num_rows = _block_size(signature), a.shape[-1]
         size = limit
+        # The matrix is halved down to blocks, so it is padded to a power of two of
+        # them.
         while size < num_rows:
             size *= 2
         is_blocked = num_rows > limit

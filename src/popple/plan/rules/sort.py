@@ -30,7 +30,9 @@ def plan_sort(request: PlanRequest) -> OpPlan:
     row, count = _row_elements(signature, keys), _row_elements(signature, kept)
     num_rows = ceil_div(keys.num_elements, max(1, row))
     _add_cast(builder, "keys", keys)
+    # All rows go through the network together: a pass is one exchange for all.
     sizes = [num_rows * size for size in sort_passes(row, count)]
+    # Passes of equal size have equal steps, so they are one loop.
     for size, passes in groupby(sizes):
         _add_passes(builder, size, len(list(passes)))
     outputs = [builder.linear(result) for result in signature.outputs]

@@ -51,6 +51,8 @@ def plan_clear(request: PlanRequest) -> OpPlan:
 def _find_home(builder: PlanBuilder) -> TileMapping:
     """Where the first input that has been laid out lies."""
     tensor = builder.request.signature.inputs[0]
+    # The weight comes first and nearly always lies; an accumulator takes its
+    # gradient's.
     for given in builder.request.inputs:
         if given is not None:
             return mapping_like(given, tensor)
@@ -69,6 +71,7 @@ def _add_passes(builder: PlanBuilder, weight: TensorType, home: TileMapping) -> 
             flops_per_element=2,
         )
     if len(PASSES[kind]) > 2:
+        # Optimisers of more than two passes compute the step before they apply it.
         step = mapping_like(home, weight).bytes_by_tile
         builder.hold("step", step, builder.position - 2)
 

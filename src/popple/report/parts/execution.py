@@ -79,6 +79,7 @@ def _spread(runs: Runs) -> Spread:
     if not length_of(runs):
         return NO_SPREAD
     smallest = min(value for count, value in runs if count)
+    # The format stores whole cycles.
     return Spread(max_of(runs), sum_of(runs) // length_of(runs), smallest)
 
 
@@ -140,6 +141,7 @@ def total_steps(
     """Totals of a run from its steps; tiles that do nothing else are in sync."""
     sums = {account.name: 0 for account in fields(TileCycles)}
     for step in steps:
+        # Kinds without an account are syncs, which are what is left in the end.
         account = _ACCOUNTS.get(step.kind)
         if account is not None:
             sums[account] += sum(sum_of(on.cycles_by_tile or ()) for on in step.chips)

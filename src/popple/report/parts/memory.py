@@ -32,6 +32,7 @@ class MemoryByTile:
             column.name: length_of(getattr(self, column.name))
             for column in fields(self)
         }
+        # Vectors are written side by side, one row for each tile.
         if len(set(lengths.values())) > 1:
             raise ReportError(f"memory vectors cover unequal tiles: {lengths}.")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from popple.errors import ReportError
 from popple.report.codec import Runs
 
+# Words of the format, which other readers compare with.
 KINDS = ("IPU", "IPU_MODEL", "CPU")
 
 
@@ -72,6 +73,7 @@ class TargetInfo:
         if self.kind not in KINDS:
             raise ReportError(f"target kind {self.kind!r} is none of {KINDS}.")
         counts = (self.num_chips, self.tiles_per_chip, self.num_replicas)
+        # Replicas have equal numbers of chips; the sizes of one are quotients below.
         if min(counts) < 1 or self.num_chips % self.num_replicas:
             raise ReportError(
                 f"{self.num_chips} chips of {self.tiles_per_chip} tiles cannot hold "

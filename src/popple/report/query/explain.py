@@ -47,6 +47,7 @@ def explain_report(report: Report, name: str = "") -> Explanation:
     """
     found = operations(report)
     names = {each.name for each in found}
+    # Views have names but no operation: a name without cost is explained, not refused.
     free = frozenset(c.name for c in report.debug_contexts if c.name not in names)
     summary = summarize(report)
     cycles = summary.run.cycles if summary.run else 0
@@ -132,6 +133,7 @@ def _explain_one(run: ExplainedRun, operation: Operation) -> Explanation:
 def _explain_several(
     run: ExplainedRun, name: str, members: Sequence[Operation]
 ) -> Explanation:
+    # A layer of one operation is that operation, whose plan can be shown.
     if len(members) == 1:
         return _explain_one(run, members[0])
     ordered = sorted(members, key=lambda each: -each.cycles)

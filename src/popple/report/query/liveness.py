@@ -63,6 +63,7 @@ def liveness(report: Report) -> Liveness:
 
 def liveness_by_chip(report: Report) -> tuple[ChipLiveness, ...]:
     """Bytes of every chip at every step."""
+    # Tiles are numbered chip by chip, so equal parts are chips.
     always = np.split(report.memory_by_tile.always_live_bytes, report.target.num_chips)
     transient = _transient_bytes(report)
     return tuple(
@@ -84,6 +85,7 @@ def _transient_bytes(report: Report) -> IntArray:
         # Variables live to the end are let go of after the last step.
         if delta.step_id in index_of:
             changes[delta.chip, index_of[delta.step_id]] += delta.delta_bytes
+    # The file has changes, not levels: the level of a step is the sum up to it.
     return changes.cumsum(axis=1)
 
 

@@ -66,6 +66,7 @@ def _operations_of_steps(report: Report) -> tuple[Operation, ...]:
 
 
 def _step_totals(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    # A file of a program that never ran has no such table.
     if not has_table(connection, "steps"):
         return []
     return connection.execute(_STEP_TOTALS).fetchall()

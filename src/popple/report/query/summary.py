@@ -25,6 +25,7 @@ _PHASES = {
 }
 
 
+# Weighted by length, so that short steps with few tiles do not dominate.
 _BALANCE = """
     SELECT SUM(cycles * tile_balance), SUM(cycles)
     FROM steps JOIN steps_by_ipu ON step_id = steps.id
@@ -94,6 +95,7 @@ def summarize(report: Report) -> Summary:
 
 def is_modelled(report: Report) -> bool:
     """Whether the figures come from a model and not from a machine."""
+    # Genuine files say it by the kind of their target: a model of the IPU, or a CPU.
     return bool(report.info.get("modelled", report.target.kind != "IPU"))
 
 

@@ -101,6 +101,7 @@ def select_vertex_types(connection: sqlite3.Connection) -> tuple[VertexType, ...
 
 def _memory(row: Sequence[Any]) -> VertexMemory | None:
     memory = _TYPE_MEMORY.decode(row)
+    # Rows exist for every type, since its code is in the same table.
     return None if memory == _NO_MEMORY else memory
 
 

@@ -39,6 +39,7 @@ _BY_CHIP = (
     "bytes_sent_by_ipu_rle",
     "max_data_sent_and_received_by_ipu_rle",
 )
+# Without a name: these columns are a part of several tables.
 _ENDPOINTS = RecordTable(
     "",
     Endpoints,

@@ -103,6 +103,7 @@ _ON_CHIP_COLUMNS = (
     "tile_cycles_id",
 )
 _ACCOUNTS = tuple(
+    # The format says IPU where Popple says chip.
     account.name.replace("inter_chip", "inter_ipu") for account in fields(TileCycles)
 )
 _TOTAL_COLUMNS = (
@@ -194,6 +195,7 @@ def select_steps(
 
 def _decode_on_chip(row: Sequence[Any], executed: VectorReader) -> StepOnChip:
     chip, base_cycles, *cycles = row
+    # Nine numbers are the three spreads; positions follow `_ON_CHIP_COLUMNS`.
     balances = cycles[9:14]
     return StepOnChip(
         chip,

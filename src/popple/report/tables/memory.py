@@ -26,6 +26,7 @@ from popple.report.tables.rows import (
     select_rows,
 )
 
+# Our names to those of the format, which calls transient bytes "not always live".
 _TILE_COLUMNS = {
     "total_bytes": "total",
     "total_with_gaps_bytes": "total_including_gaps",
@@ -72,6 +73,7 @@ def insert_memory_by_tile(connection: sqlite3.Connection, memory: MemoryByTile) 
 def select_memory_by_tile(connection: sqlite3.Connection, num_tiles: int) -> TileMemory:
     """Read one array over tiles for each column; what is not stored is 0."""
     names = [_TILE_COLUMNS[column.name] for column in fields(TileMemory)]
+    # One of the columns may be NULL in genuine files; an array has no place for that.
     listed = ", ".join(f"COALESCE({name}, 0)" for name in names)
     query = f"SELECT {listed} FROM memory_by_tile ORDER BY tile"
     # A file without rows says nothing about tiles: 0 everywhere.

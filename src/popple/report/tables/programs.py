@@ -122,6 +122,7 @@ def index_payloads(programs: Sequence[ProgramNode]) -> PayloadIndex:
     index_of: dict[int, int] = {}
     for program in programs:
         if program.payload is not None:
+            # The format numbers payloads within the table of their type, from 0.
             index_of[program.id] = len(payloads[program.type_name])
             payloads[program.type_name].append(program.payload)
     return PayloadIndex(payloads, index_of)

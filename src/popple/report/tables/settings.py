@@ -52,6 +52,7 @@ INSTRUMENTATION = RecordTable(
     ),
 )
 
+# Three tables have these columns; only options of a run have its number too.
 _OPTION = (*columns("name", "value"), Column("is_default", "is_default", FLAG))
 COMPILATION_PARAMETERS = RecordTable("compilation_parameters", Parameter, _OPTION)
 TARGET_PARAMETERS = RecordTable("target_parameters", Parameter, _OPTION)

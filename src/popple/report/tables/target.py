@@ -108,6 +108,7 @@ def select_target(connection: sqlite3.Connection) -> TargetInfo:
     """Read the target."""
     delays = select_rows(connection, "relative_sync_delay", _DELAY_COLUMNS)
     names = [column.name for column in _TARGET.columns]
+    # Two records share one row of the table: each reads its own columns.
     (row,) = select_rows(connection, _TARGET.name, names)
     attributes = [column.attribute for column in _TARGET.columns]
     (details,) = _DETAILS.select(connection)

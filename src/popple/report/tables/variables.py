@@ -114,6 +114,7 @@ def insert_variables(
         for size, each in zip(sizes, variables, strict=True)
     ]
     insert_rows(connection, "popple_variables", _PLACE_COLUMNS, places)
+    # A variable has a record for each class and chip, but one row of debug ids.
     debug_ids = {each.id: encode_varints(each.debug_ids) for each in variables}
     insert_rows(connection, "debug_ids", ("variable_id", "ids"), debug_ids.items())
 
@@ -169,6 +170,8 @@ def insert_lowered_variables(
     insert_rows(connection, "vars_string_table", ("id", "string"), strings)
     names = (*(column.name for column in _LOWERED.columns), _NAME_COLUMNS[0])
     rows = (
+        # The name is the last column: the whole of it goes to the table of strings, and
+        # what the format keeps behind it, the suffix, stays empty.
         (*_LOWERED.encode(each)[:-1], "", string_ids[each.name]) for each in variables
     )
     insert_rows(connection, _LOWERED.name, names, rows)

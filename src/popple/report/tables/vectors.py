@@ -53,6 +53,7 @@ class VectorReader:
 
     def __init__(self, connection: sqlite3.Connection, table: str) -> None:
         rows = select_rows(connection, table, _COLUMNS)
+        # Kept coded: most vectors of a large file are never looked at.
         self._runs = {number: StoredRuns(blob or b"") for number, blob in rows}
 
     def find(self, number: int | None) -> Runs | None:

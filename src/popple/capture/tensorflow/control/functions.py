@@ -105,7 +105,8 @@ def close_function(
     while unique in body.functions:
         unique, number = f"{label}.{number}", number + 1
     phase = context.tag.phase or Phase.FORWARD
-    # A function is run by one op in one phase; ops of others inside would never run.
+    # One op runs the function, in one phase: ops marked otherwise would be counted in a
+    # phase that never runs them.
     ops = tuple(replace(op, phase=phase) for op in body.ops)
     body.functions[unique] = Graph(unique, {**given, **made}, ops, tuple(results))
     return unique

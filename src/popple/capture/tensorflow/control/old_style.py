@@ -175,7 +175,6 @@ def lower_switch(walker: Walker, call: Call) -> Sequence[Known]:
 def lower_merge(walker: Walker, call: Call) -> Sequence[Known]:
     """What the branch that was walked gave."""
     taken = [known for known in call.inputs if not isinstance(known, NotTaken)]
-    # A value that is computed costs something: it is preferred to a constant.
     computed = next((known for known in taken if isinstance(known, str)), None)
     given = computed or next(iter(taken), NotTaken())
     return [given, *(None,) * (len(call.op.outputs) - 1)]

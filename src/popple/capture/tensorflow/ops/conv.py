@@ -98,8 +98,8 @@ def _window(
         "dilation": dilation,
         "groups": groups,
     }
-    # Symmetric padding, the usual case, keeps the same attributes as in PyTorch's
-    # graphs, so equal convolutions are planned once.
+    # Symmetric padding is written in one way only: equal convolutions have equal
+    # signatures then and are planned once.
     if padding.after != padding.before:
         attrs["padding_after"] = padding.after
     return _Window(layout, TensorType(kernel.dtype, shape), attrs)

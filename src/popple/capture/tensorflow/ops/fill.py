@@ -23,8 +23,8 @@ def _like(number: int) -> Rule:
         if isinstance(given, (TensorList, StackedList, CarriedList)):
             return [TensorList((None,) * length_of(given))]
         kind, output = context.input_type(0), context.op.outputs[0]
-        # Small ones may be shapes or counters, of which loops and branches must be
-        # known.
+        # Small ones may be shapes or counters, which loops and branches need when
+        # compiling.
         if kind.num_elements <= MAX_ELEMENTS:
             return [np.full(kind.shape, number, output.dtype.as_numpy_dtype)]
         return [context.emit_one("fill", [], kind)]

@@ -25,6 +25,7 @@ def lower_mark(context: NodeContext) -> None:
     kind, value = context.args[1:3]
     if kind == NOTE:
         name = context.builder.name_of(source)
+        # Each note goes its own way: what one family does not take, another may.
         for notes, families in _by_taker(parse_notes(value)):
             context.builder.note(name, notes, families)
     same_value(context)
@@ -47,6 +48,7 @@ def lower_print(context: NodeContext) -> None:
 def lower_host_call(context: NodeContext) -> None:
     """Operands go to the host, results come from there."""
     operands = context.args[0]
+    # The host calls Python between the two: all operands leave before results come.
     for index, operand in enumerate(operands):
         context.emit("stream_out", [operand], [], suffix=f".operand{index}")
     results = [

@@ -92,6 +92,7 @@ def _repeated(
     if kind.shape[:-2] == heads:
         return context.builder.name_of(source)
     result = TensorType(kind.dtype, (*heads, *kind.shape[-2:]))
+    # The products take one matrix for each head, so shared ones are really repeated.
     return context.emit("tile", [source], [result], suffix=f".{part}")[0]
 
 
@@ -113,6 +114,7 @@ def lower_attention_backward(context: NodeContext) -> None:
     """Gradients of q, k, v, recomputing the attention weights as fused kernels do."""
     own = _attention(context, 1)
     gradient = context.builder.name_of(context.args[0])
+    # Fused operators keep no weights of the size tokens by tokens: that is their point.
     weights, scores = own.weights(), own.scores
     query, key, value = (own.type_of(n) for n in (own.query, own.key, own.value))
     sources = [own.turned(weights, "weights"), gradient]
@@ -134,6 +136,7 @@ def _summed(own: _Attention, gradient: str, index: int) -> str:
     found = own.type_of(gradient)
     if found.shape == wanted.shape:
         return gradient
+    # Heads that share a key follow each other, so they are one dimension of a view.
     times = found.num_elements // wanted.num_elements
     groups = (*wanted.shape[:-2], times, *wanted.shape[-2:])
     grouped = TensorType(found.dtype, groups)

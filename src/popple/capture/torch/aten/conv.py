@@ -72,6 +72,7 @@ def lower_convolution_backward(context: NodeContext) -> None:
 
 def _bias_gradient(context: NodeContext, gradient: Any) -> str:
     kind = context.type_of(gradient)
+    # All but channels, the second dimension.
     dims = (0, *range(2, len(kind.shape)))
     channels = TensorType(kind.dtype, (kind.shape[1],))
     (name,) = context.emit(

@@ -139,6 +139,7 @@ def lower_log_of_sum(context: NodeContext) -> None:
     types = context.result_types()
     (larger,) = context.emit("maximum", context.inputs(), types, suffix=".larger")
     (found,) = context.emit("sub", context.inputs(), types, suffix=".difference")
+    # This way nothing overflows: the exponent is never above 0.
     for kind in ("abs", "neg", "exp", "log1p"):
         (found,) = context.emit(kind, [found], types, suffix=f".{kind}")
     emit_one(context, "add", sources=[larger, found])

@@ -29,6 +29,7 @@ _FILLS = (
 
 def lower_fill(context: NodeContext) -> None:
     """A constant tensor; the in-place form overwrites its argument."""
+    # An example only gives its shape; as an input it would be kept alive for this.
     sources = context.inputs()[:1] if context.is_in_place else []
     emit_one(context, "fill", sources=sources)
 

@@ -16,6 +16,7 @@ def _batch(context: NodeContext) -> dict[str, Attr]:
 
 def _layer(context: NodeContext) -> dict[str, Attr]:
     shape = context.type_of(context.inputs()[0]).shape
+    # The gradient's operator has the output gradient in front of its arguments.
     normalized = context.arg(1 if "backward" not in context.operator else 2)
     outer = len(shape) - len(normalized)
     return {"num_statistics": math.prod(shape[:outer])}
@@ -33,6 +34,7 @@ def lower_batch_norm(context: NodeContext) -> None:
     # The overloads have the flag at different positions, and no other flag.
     is_training = any(argument is True for argument in context.args)
     kind = "batch_norm" if is_training else "batch_norm_inference"
+    # This overload has no flag: it exists for training only.
     if context.operator.endswith("_with_update.default"):
         kind = "batch_norm"
     emit_one(context, kind, _batch(context))

@@ -11,6 +11,7 @@ def _kernel_at(index: int, rank: int) -> AttrsOf:
     def attrs(context: NodeContext) -> dict[str, Attr]:
         kernel = context.args[index]
         size = kernel if isinstance(kernel, (list, tuple)) else [kernel]
+        # torch lets one number stand for all dimensions.
         return {"kernel": tuple(size) if len(size) == rank else tuple(size) * rank}
 
     return attrs

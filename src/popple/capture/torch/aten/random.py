@@ -5,6 +5,7 @@ from __future__ import annotations
 from popple.capture.torch.aten.forms import Lowering, emit_one, one_op
 from popple.capture.torch.builder import NodeContext
 
+# Distributions without a generator on the machine get the one they are made from.
 _KINDS = {
     "rand": "uniform",
     "rand_like": "uniform",

@@ -47,6 +47,7 @@ def reduction(kind: str, dims_at: int = 1) -> Lowering:
 def lower_extreme(context: NodeContext) -> None:
     """`max` and `min`: of everything, along a dimension with indices, or of two."""
     name = context.operator.split(".")[1]
+    # Two tensors are no reduction: torch has the same name for both.
     if len(context.inputs()) == 2:
         emit_one(context, f"{name}imum", {})
         return

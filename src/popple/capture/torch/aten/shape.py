@@ -84,6 +84,8 @@ def _slice_place(context: NodeContext) -> dict[str, Attr]:
     dim = int(context.arg(1, 0)) % max(len(shape), 1)
     start = int(context.arg(2) or 0)
     size = shape[dim] if shape else 1
+    # As in Python: negative numbers count from the end, and any number is cut to the
+    # size.
     return {"dim": dim, "start": min(max(start + size * (start < 0), 0), size)}
 
 

@@ -16,6 +16,7 @@ def lower_pick(context: NodeContext) -> None:
     names = [
         context.emit("slice", [name], [picked], suffix=f".{index}", storage=name)[0]
         for index, (name, picked) in enumerate(
+            # `median` of everything has no indices: one result less.
             zip(ordered, context.result_types(), strict=False)
         )
     ]

@@ -50,5 +50,6 @@ TABLE: dict[str, Lowering] = {
 def find_lowering(operator: str) -> Lowering:
     """The lowering of `aten.name.overload`; the generic one if there is no entry."""
     base = operator_name(operator)
+    # `copy_` has an entry of its own; other in-place forms share that of the plain one.
     found = TABLE.get(base) or TABLE.get(base.removesuffix("_"))
     return found or lower_generic
