@@ -110,6 +110,7 @@ class CtcSplit:
         moved += 2 + 4 * self.symbols
         exchange = 2 * EXCHANGE_CYCLES
         exchange += moved * PARTIAL_BYTES // exchange_bytes_per_cycle
+        # Worker cycles are tile cycles over the number of workers; there are two loops.
         each = work * num_workers + exchange + 2 * SYNC_CYCLES
         return each * self.num_loops * ceil_div(self.rows, num_workers)
 

@@ -183,6 +183,7 @@ def _add_phases(builder: PlanBuilder, name: str, work: _Work) -> None:
         )
         group = _group(codelet, work, chosen, has_flops=index == 0)
         builder.compute(f"{name}{index or ''}", group)
+        # A second phase reads what the first has left.
         dtype = work.arithmetic.partials
 
 
@@ -263,6 +264,7 @@ def _stages(reduction: Reduction, partials: TileVector, depth: int) -> Iterator[
     """Intermediate stages, as long as there is much left for each output."""
     num_tiles, outputs = len(partials), reduction.num_outputs
     width, sources = partials.maximum, partials.num_nonzero
+    # Accumulators take two words at once, so sums are cut in pairs of words.
     grain = num_lanes(reduction.partial_type) * (2 if reduction.is_sum else 1)
     while needs_stage(depth, sources, num_tiles):
         columns, rows = stage_share(outputs, depth, width, grain, num_tiles)

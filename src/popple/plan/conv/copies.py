@@ -99,6 +99,7 @@ def _estimate_before(num_used: Ints, setting: Setting) -> Copies:
     if copied.inputs:
         elements += problem.num_inputs // problem.in_channels * in_channels
     if copied.weights:
+        # Padded channels are copied as well: vertices read whole groups.
         kernel = problem.num_weights // (problem.in_channels * problem.out_channels)
         elements += kernel * in_channels * out_channels
     channels = problem.in_channels * problem.out_channels

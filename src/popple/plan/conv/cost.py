@@ -139,6 +139,7 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     compute = setting.method.cycles(candidates.work)
     stages = reduction_stages(candidates.num_summed)
     reduction, sums, reduce_bytes = _estimate_reduction(candidates, stages, setting)
+    # What PopLibs' planner expects around the plan; steps for them come from `supply`.
     copies = estimate_copies(candidates.num_used, setting)
     partials = partials_bytes(candidates, setting)
     received = (received_inputs, received_weights)

@@ -145,6 +145,7 @@ class _Emitter:
                 return supply.sliced, supply.add_copy(builder, self.occupancy)
             return supply.sliced, supply.rearranged
         received = self.occupancy.vector(supply.received_bytes)
+        # A message comes from one tile, so it is no longer than what that tile has.
         pieces = ceil_div(supply.received_bytes, max(1, supply.piece_bytes))
         builder.add(
             Move(
@@ -216,6 +217,8 @@ class _Emitter:
             moved = self.occupancy.vector(outputs * (depth - 1) * size)
             messages = self.occupancy.vector(depth - 1)
             name = f"exchange partials {number}"
+            # What is exchanged are partials: inputs of the op may give their memory
+            # back.
             builder.add(Move(name, moved, moved, messages, reads=()))
             builder.begin(f"received partials {number}", moved)
             add_multi(

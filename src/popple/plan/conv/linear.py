@@ -178,6 +178,7 @@ def _setting(layer: Linear, which: LinearPass, method: Method, chip: Chip) -> Se
 
 def _find_splits(layer: Linear, grain: int, num_tiles: int) -> tuple[Ints, Ints, Ints]:
     """Parts of the groups, the inputs and the outputs, in grains of the last two."""
+    # Rows are not among them: every weight is used on one tile by all rows.
     axes = [distinct_splits(layer.groups, num_tiles)]
     for size in (layer.inputs, layer.outputs):
         axes.append(distinct_splits(ceil_div(size, grain), num_tiles))

@@ -155,6 +155,8 @@ def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Me
     out_group = unit.num_units * unit.num_passes
     # A worker spends 4 cycles (8 for f32) on each element and weight load.
     slope = 8 if unit.kind == "f32" else 4
+    # Each of n workers issues every n-th cycle, so together they take `slope` tile
+    # cycles for an element.
     rate = depth * unit.num_units / slope
     make = partial(
         Method,

@@ -63,6 +63,7 @@ def find_occupancy(
     """How full the solution's tiles are, on a chip of `num_tiles`."""
     axes = _axes(solution)
     num_used = solution.split.num_used
+    # A tile is full if its share is full in every direction.
     num_full = min(num_used, math.prod(size // share for size, share in axes))
     fullest = math.prod(share for _, share in axes)
     # What full tiles leave is shared evenly by the rest: a mean, as the exact shares

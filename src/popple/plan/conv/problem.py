@@ -80,6 +80,7 @@ class ConvProblem:
 
     def __post_init__(self) -> None:
         if not self.upsampling:
+            # Frozen, so that problems can be keys of the search's cache.
             object.__setattr__(self, "upsampling", (1,) * len(self.field))
         if not self.padding_before:
             half = tuple(pad // 2 for pad in self.padding)

@@ -87,6 +87,7 @@ class _Evaluation:
             return []
         cycles = self.costs.total[fits]
         excess = self.costs.excess(reference)[fits] if reference else 0 * cycles
+        # By excess first, then by cycles: the last key of lexsort counts most.
         order = np.lexsort((cycles, excess))[:_KEPT_EACH]
         return [
             Solution(self.setting, self.candidates.at(index), self.costs.at(index))

@@ -23,6 +23,7 @@ class Setting:
     @property
     def phase_cycles(self) -> int:
         """Cost of an exchange phase besides its payload."""
+        # The mean: tiles near the sync begin earlier than those far from it.
         return self.chip.exchange_latency_cycles + self.chip.mean_sync_delay_cycles
 
     @property

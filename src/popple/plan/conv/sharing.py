@@ -63,6 +63,7 @@ def share_tiles(
     *smaller, largest = order
     reserved = min(options.reserved_tiles, max(1, chip.num_tiles // len(order)))
     most = chip.num_tiles - reserved * len(smaller)
+    # Every rival beside the largest one may cost it so much more time.
     slack = 1 + options.cycle_back_off * len(smaller)
     shares = {largest: _share_of_largest(rivals[largest], chip, most, slack)}
     first = shares[largest].num_tiles

@@ -220,6 +220,7 @@ def _regrouped(
     builder.end(f"transposed {need.name}")
     builder.begin(f"rearranged {need.name}", moved)
     supply = replace(_make_supply(need, moved, need.received_bytes), reads=())
+    # Groups that the transposition could not fill are padded behind it.
     is_whole = need.turned_group % need.adjacency.group == 0
     return _padded(
         builder, need, supply, 0 if is_whole else need.turned_group, occupancy

@@ -70,6 +70,7 @@ def flatten(problem: ConvProblem) -> ConvProblem:
 def swap(form: Form) -> Form:
     """The form with its operands exchanged."""
     flat = form.problem
+    # (A B)' is B' A': rows become columns and the other way round.
     problem = replace(flat, field=(flat.out_channels,), out_channels=flat.field[0])
     return Form(
         f"{form.name} swap".strip(),

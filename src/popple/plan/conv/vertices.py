@@ -145,6 +145,7 @@ def amp_nx1_cycles(work: TileWork, unit: AmpUnit, kernel_height: int = 1) -> Int
     runs = kernel_rows * work.kernel_columns * passes * unit.num_workers * worker_w
     inner = loads + runs
     partial_bytes = work.elements * unit.num_units * passes * unit.partial_bytes
+    # A worker clears 8 bytes a cycle.
     clear_w = 5 + ceil_of(partial_bytes, 8 * unit.num_workers)
     clear = work.conv_groups * work.out_groups * (10 + unit.num_workers * clear_w)
     channels = 14 + work.out_groups * (14 + inner)
@@ -174,6 +175,7 @@ def slic_cycles(
     else:
         row_w = _row_cost(work, unit, 10 + 15, 2, shortest=3)
     load = 34 if is_quad_channel else 9 + 6 + 10 * 6 + 6 + 16
+    # The unit takes four columns of the kernel at once; fewer are padded with zeros.
     sub_kernels = work.kernel_rows * ceil_of(work.kernel_columns, 4)
     run = unit.num_workers * (19 + row_w * unit.num_passes)
     loops = work.conv_groups * work.in_groups * work.out_groups
@@ -223,6 +225,7 @@ def hmac_cycles(work: TileWork, vertex: Hmac) -> Ints:
     kept_w = np.where(is_quick, 15, 0 if vertex.is_float else 6)
     row_w = np.where(is_quick, 13 + 1, 19)
     element_w = np.where(is_quick, 2, 7) + vertex.dot_cycles
+    # Rows left over are cut into as many parts as let all workers end together.
     parts = workers // np.gcd(workers, work.rows)
     whole, rest = np.divmod(ceil_of(work.rows * parts, workers), parts)
     piece = rest * (work.columns + parts - 1) // parts
@@ -271,6 +274,7 @@ def reduce_cycles(
 
     128-bit accumulators, 3 worker cycles for each of them and each partial.
     """
+    # Sums that fit into the accumulators of one turn: 128 bits.
     per_loop = 16 // partial_bytes
     loops = ceil_of(ceil_of(outputs, num_workers), per_loop)
     return num_workers * (32 + loops * (3 * depth + 8))

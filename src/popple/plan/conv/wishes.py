@@ -146,6 +146,7 @@ class Wishes:
         if not is_backward or operand.index != _WEIGHTS_OF_PRODUCT:
             return group
         common = math.gcd(group, self._num_summed(operand))
+        # Single elements could only be transposed one by one.
         return common if common > 1 else group
 
 

@@ -99,6 +99,7 @@ def local_copies(mappings: Sequence[TileMapping], chip: Chip) -> VertexGroup:
     """The vertices that copy what stays on its tile, one on each."""
     moved = _added(mappings, chip)
     rate = chip.memcpy_bytes_per_cycle
+    # Bytes are copied as words whatever the type of the elements is.
     codelet = multi_codelet("poplar::Memcpy", DType.F32, _MEMCPY_CODE_BYTES)
     return vertices(codelet, moved, lambda size: copy_cycles(size, rate))
 

@@ -160,6 +160,7 @@ def _placed(
     ops = tuple(
         replace(
             op,
+            # Ops are named by function, not by chip: costs of all chips are one op's.
             name=qualified(name, op.name),
             inputs=tuple(_own(label, each) for each in op.inputs),
             outputs=tuple(_own(label, each) for each in op.outputs),
@@ -225,6 +226,7 @@ class ControlSteps:
         held: dict[str, str] = {}
         if not self._emitted.is_shared(name):
             values = zip(function.body.arguments, arguments_of(op), strict=True)
+            # A round overwrites what is carried, and the caller may still need its own.
             kept = list(values)[num_carried:]
             held = {
                 argument: self._emitter.variable(value, op.chip)

@@ -88,6 +88,7 @@ class Emitter:
         self._steps = StepLowering(self._tiles, mark)
         self._control = ControlSteps(graph, planned, self._emitted, self)
         self._written = _written_roots(graph)
+        # Without a reader, liveness would never learn that these are over.
         self._unread = self._written - _read_roots(graph)
         self._calls = find_calls(graph, planned)
 
@@ -142,6 +143,7 @@ class Emitter:
         variable = self.variable(name, chip)
         mapping = self._planned.mappings[name]
         vector = self._tiles.vector(mapping.bytes_by_tile, chip)
+        # The variable, not the value: an input on several chips has several streams.
         label = f"{variable}/stream_in"
         return StreamCopy(label, Direction.FROM_HOST, vector, writes=(variable,))
 

@@ -104,6 +104,7 @@ class IoTiles:
         on_io_tiles = self._spread(step.bytes_by_tile)
         buffer = f"{step.name}/buffer"
         held = on_io_tiles.map(lambda num_bytes: _NUM_BUFFERS * num_bytes)
+        # Beside compute anything may run, so buffers share memory with nothing.
         self._variables[buffer] = Variable(buffer, held, is_always_live=True)
         is_arrival = step.direction is Direction.FROM_HOST
         sides = (on_io_tiles, step.bytes_by_tile)

@@ -125,6 +125,7 @@ def _find_repeated(ops: Iterable[Op], plans: Mapping[str, OpPlan]) -> dict[str, 
             isinstance(s, HostCopy | LinkCopy) for s in plan.steps
         ):
             continue
+        # Code lies in the memory of tiles, so it is shared within a chip only.
         original = first.setdefault((id(plan), op.chip), op.name)
         if original != op.name:
             repeated[op.name] = original

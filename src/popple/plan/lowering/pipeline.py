@@ -37,6 +37,7 @@ def lower_pipeline(
     """The cycles of a pipeline, then the update; inference overlaps iterations."""
     stages = _Stages(graph, emitter, streams, io)
     execution = graph.execution
+    # Inference has no update to wait for: micro-batches of all iterations follow on.
     if not graph.is_training:
         cycles = stages.cycles(execution.device_iterations)
         return Structure(sequence(cycles, "pipeline"), stages.functions)
@@ -94,6 +95,7 @@ class _Stages:
         if beside := [*traffic.arrivals, *traffic.departures]:
             self.functions[f"traffic{stage}"] = sequence(beside, f"traffic{stage}")
         self._labels[stage] = _label(work)
+        # All ops of a stage are on one chip; a stage without work may be anywhere.
         self._chips[stage] = work[0].chip if work else 0
 
     def _cycle(self, time: int, num_micro_batches: int) -> Step:

@@ -90,6 +90,8 @@ class StepLowering:
     def _lower_loop(self, op: Op, step: Loop, name: str, access: Access) -> Repeat:
         names = step_names(step.steps)
         body = [
+            # Every step of a body touches all variables of the loop, which live through
+            # it.
             self.lower(op, inner, f"{name}/{names[index]}", access)
             for index, inner in enumerate(step.steps)
         ]

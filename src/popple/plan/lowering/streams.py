@@ -46,6 +46,7 @@ def _find_inputs(graph: Graph) -> dict[int, list[Item]]:
     seen: set[Item] = set()
     for op in graph.ops:
         for name in op.inputs:
+            # Views of an input are the same bytes: they are streamed once.
             item = (graph.root(name), source_chip(op))
             if graph.values[item[0]].role is Role.INPUT and item not in seen:
                 seen.add(item)

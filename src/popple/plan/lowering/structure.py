@@ -73,6 +73,7 @@ def at_once(lists: Iterable[Iterable[Step]], name: str) -> list[Step]:
 def form_of(steps: Iterable[Step]) -> tuple[object, ...]:
     """Equal for lists of steps that can run at once."""
     return tuple(
+        # Loops of unequal length cannot make their turns together.
         (step.count, form_of([step.body]))
         if isinstance(step, Repeat)
         else form_of(step.steps)

@@ -47,6 +47,7 @@ def plan_reduce(request: PlanRequest) -> OpPlan:
     reduction = Reduction(operation, source, kept, step, results, keeps_type)
     mapping = builder.input_mapping(0)
     target = add_reduction(builder, "reduce", reduction, mapping, result)
+    # On the results, which are few; a mean needs none, its factor is part of the sum.
     if last := _LAST_PASS.get(signature.kind):
         add_unary(builder, last, result, target)
     return builder.finish([target], (None,))
