@@ -58,6 +58,7 @@ def decode_ids(blob: bytes) -> tuple[int, ...]:
         if group >= 0x80:
             values.append(value)
             value = 0
+    # Only the last byte of a number has its highest bit set.
     if blob and blob[-1] < 0x80:
         raise ReportError("a number list ends in the middle of a number.")
     return tuple(values)

@@ -235,6 +235,7 @@ class Report:
 
 
 def _find_file(path: Path) -> Path:
+    # Users know the directory they gave; other tools name the file in it.
     file = path / REPORT_FILE if path.is_dir() else path
     if file.is_file():
         return file

@@ -47,6 +47,7 @@ def _category_lines(report: Report) -> list[str]:
     ordered = sorted(sums.items(), key=lambda item: -item[1])
     shown, rest = ordered[:_NUM_CATEGORIES], ordered[_NUM_CATEGORIES:]
     if rest:
+        # So that the shares of all lines add up to everything.
         shown.append((f"{len(rest)} others", sum(size for _, size in rest)))
     everything = sum(sums.values())
     rows = (

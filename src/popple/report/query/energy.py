@@ -34,6 +34,7 @@ def summarize_energy(
     info: Mapping[str, InfoValue], seconds: float
 ) -> EnergySummary | None:
     """The estimate in a report of a run that took so long."""
+    # Watts need a time; a report of a program that never ran has none.
     if not seconds or any(key not in info for key in ENERGY_KEYS):
         return None
     idle, compute, exchange = (float(info[key]) for key in ENERGY_KEYS)

@@ -86,6 +86,7 @@ def find_module(modules: Sequence[str], name: str) -> str:
     found: set[str] = set()
     for module in dict.fromkeys(modules):
         words = module.split(".")
+        # Whole words only, so that `layer.1` does not find `layer.10`.
         for end in range(len(wanted), len(words) + 1):
             if words[end - len(wanted) : end] == wanted:
                 found.add(".".join(words[:end]))
@@ -167,6 +168,7 @@ def _add_up(name: str, members: Sequence[Operation]) -> Operation:
             "temporary_bytes",
         )
     }
+    # The id -1 is none of the report's own.
     return Operation(
         id=-1,
         name=name,

@@ -11,6 +11,7 @@ from popple.report.query.plan_record import NO_PLAN, PlanRecord, RunnerUp
 from popple.text_table import LEFT, Column, align_rows
 from popple.units import render_bytes, render_count, render_percent
 
+# Stored words, which queries compare, and what people read instead.
 _BOUNDS = {
     "compute": "compute: the busiest tile's arithmetic",
     "exchange": "exchange between tiles",
@@ -84,6 +85,7 @@ class Explanation:
     def to_json(self) -> dict[str, Any]:
         """The same as plain data."""
         operation = asdict(self.operation)
+        # The same plan is below as data, instead of as text inside text.
         del operation["plan_json"]
         return {
             **operation,
@@ -170,6 +172,7 @@ def _memory_lines(explanation: Explanation) -> Iterator[str]:
     each = explanation.operation
     if not each.memory_bytes:
         return
+    # Ops run one after the other: their sum says more than is ever in memory.
     sharing = ", never all at once" if len(explanation.parts) > 1 else ""
     yield "Memory on all tiles"
     yield from _aligned(

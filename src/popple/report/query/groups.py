@@ -57,6 +57,7 @@ def _machine_rows(summary: Summary) -> Iterator[tuple[str, str]]:
 def _memory_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     memory = summary.memory
     yield "fits", _fits(memory)
+    # Gaps count: a tile is full when its last address is used.
     filled = memory.peak_tile_with_gaps_bytes / memory.capacity_bytes
     yield (
         "fullest tile",

@@ -44,6 +44,7 @@ NO_PLAN = PlanRecord()
 
 def parse_plan(plan_json: str) -> PlanRecord:
     """The plan that was written with an operation."""
+    # Genuine reports have no plans, and few rules have runners-up.
     raw: dict[str, Any] = json.loads(plan_json or "{}")
     choice = tuple((str(k), str(v)) for k, v in raw.get("choice", {}).items())
     estimate = _estimated_cycles(choice)

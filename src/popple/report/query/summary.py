@@ -125,6 +125,7 @@ def _summarize_run(report: Report) -> RunSummary | None:
     # work.
     totals = max(report.cycle_totals, key=lambda each: each.cycles)
     names = {run.id: run.name for run in report.runs}
+    # From cycles and clock: a file need not have an elapsed time.
     seconds = totals.cycles / report.target.clock_hz
     return RunSummary(
         name=names.get(totals.run_id or 0, ""),

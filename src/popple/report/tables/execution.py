@@ -102,8 +102,8 @@ _ON_CHIP_COLUMNS = (
     "thread_balance",
     "tile_cycles_id",
 )
+# The format says IPU where Popple says chip.
 _ACCOUNTS = tuple(
-    # The format says IPU where Popple says chip.
     account.name.replace("inter_chip", "inter_ipu") for account in fields(TileCycles)
 )
 _TOTAL_COLUMNS = (

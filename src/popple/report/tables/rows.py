@@ -25,6 +25,7 @@ def _same(value: Any) -> Any:
 
 
 PLAIN = ColumnCode(_same, _same)
+# SQLite has no booleans: flags are stored as 0 and 1.
 FLAG = ColumnCode(int, bool)
 VARINTS = ColumnCode(codec.encode_varints, codec.decode_ids)
 RLE = ColumnCode(codec.encode_rle, codec.StoredRuns)

@@ -168,10 +168,10 @@ def insert_lowered_variables(
     string_ids = {name: number for number, name in enumerate(distinct)}
     strings = [(number, name) for name, number in string_ids.items()]
     insert_rows(connection, "vars_string_table", ("id", "string"), strings)
+    # The name is the last column: the whole of it goes to the table of strings, and
+    # what the format keeps behind it, the suffix, stays empty.
     names = (*(column.name for column in _LOWERED.columns), _NAME_COLUMNS[0])
     rows = (
-        # The name is the last column: the whole of it goes to the table of strings, and
-        # what the format keeps behind it, the suffix, stays empty.
         (*_LOWERED.encode(each)[:-1], "", string_ids[each.name]) for each in variables
     )
     insert_rows(connection, _LOWERED.name, names, rows)
