@@ -36,9 +36,9 @@ class Effects:
 
     `names` are the values that stand for variables before the first op, `outputs` go
     to the host, `fed` come from there for every micro-batch. `loop_depth` is the number
-    of the program's loops being walked; `accumulation`, `schedule`, `off_chip` and
-    `stage_options` are what ops spoke of: micro-batches per update, how pipeline stages
-    take turns, kinds of tensors that lie off the chip, how ops of stages are planned.
+    of the program's loops being walked. Attributes of ops set `accumulation`
+    (micro-batches per update), `schedule` (how pipeline stages take turns), `off_chip`
+    (kinds of tensors in off-chip memory) and `stage_options` (plan options by stage).
     `stacks` are those of old-style loops, `scope` is the loop whose body is walked as
     a function.
     """

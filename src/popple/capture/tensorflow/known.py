@@ -67,7 +67,7 @@ class Slot:
     given: str = ""
 
     def same_entry(self) -> tuple[Known] | None:
-        """The entry, if all entries of the list are the same and none is computed."""
+        """What all entries of the list are, in a tuple; None if they may differ."""
         if isinstance(self.start, CarriedList):
             is_plain = not self.start.value and not self.start.num_pushed
             return self.start.slot.same_entry() if is_plain else None

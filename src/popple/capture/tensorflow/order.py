@@ -28,7 +28,7 @@ _CALLS = frozenset({"StatefulPartitionedCall"})
 
 
 def changes_something(op: Operation) -> bool:
-    """Whether an op does more than to give a result."""
+    """Whether an op has side effects: it writes a variable, a queue, a file."""
     if not op.op_def.is_stateful:
         return False
     return op.type in _CALLS or not op.type.startswith(_PASSIVE)
@@ -53,7 +53,7 @@ def needed_ops(ops: Iterable[Operation], roots: Iterable[Operation]) -> list[Ope
 
 
 def _is_imitation(op: Operation) -> bool:
-    """Whether an op writes what another wrote before, in the machine's precision."""
+    """Whether an assignment only repeats another one in half precision."""
     return op.type == "AssignVariableOp" and bool(find_attr(op, HALF))
 
 

@@ -3,8 +3,9 @@
 A facade marks the ops it builds for one op of the IPU with the attribute `REGION`,
 whose value is `kind` and a number that no other region has: "gelu:7". The kinds are
 ops of the Graph, and four more: `exchange`, whatever replicas send each other;
-`accumulate`, a sum over micro-batches, which the passes of `place` write; `same`, which
-changes a tensor for mistakes only; and `nothing`, which the machine has no part in.
+`accumulate`, a sum over micro-batches, which the passes of `place` write; `same`, whose
+result stands for one of its inputs (random rounding, wrong labels marked: the machine
+does that at no cost of its own); and `nothing`, which the machine has no part in.
 What follows in braces are attributes of the op: 'layer_norm:8 {"num_statistics": 64}'.
 """
 

@@ -20,7 +20,7 @@ def as_repeated(
 ) -> Graph:
     """The graph of the innermost loop; `depths` counts the loops around each op.
 
-    `gradients` are what weights are updated with, wherever that is.
+    `gradients` are what optimisers update weights with, in or behind the loops.
     """
     # A program that loops nowhere is one micro-batch by itself: nothing is to be
     # sorted.

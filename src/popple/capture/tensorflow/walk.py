@@ -104,7 +104,7 @@ class Units(Protocol):
 
 @dataclass
 class Walker:
-    """A walk through a program. `remarks` say what could not be known.
+    """A walk through a program. `remarks` tell users what had to be guessed.
 
     `trips` are those of the program's own loops, of the deepest nest of them.
     """

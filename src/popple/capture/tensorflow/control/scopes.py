@@ -13,11 +13,11 @@ from popple.capture.tensorflow.tags import Tag
 class LoopScope:
     """The body of a loop while it is walked: its builder and the lists it carries.
 
-    `tag` is that of the op that will run it, in front of which things are made that the
-    first trip is given. `num_trips` is None if nobody knows; `outer` is the loop
-    around, if its body is a function too. `slots` are the places of all lists, `stacks`
-    those of the stacks of old-style loops, which the body does not name among its
-    variables.
+    `tag` is that of the op that will run the loop; initial values of lists are made in
+    front of that op. `num_trips` is None if the number of trips depends on data;
+    `outer` is the surrounding loop, if its body is a function too. `slots` are all
+    lists that the loop carries, `stacks` those among them that are stacks of old-style
+    loops: TensorFlow does not list these among the variables of a loop.
     """
 
     builder: GraphBuilder

@@ -11,7 +11,7 @@ from popple.graph import Attr
 
 
 def lower_batch_norm(context: OpContext) -> Sequence[Known]:
-    """Result, mean, variance, then what the gradient wants to see again: the same."""
+    """Result, mean, variance, and both once more as saved for the gradient."""
     result = context.result_type()
     layout = layout_of(context, len(result.shape))
     channels = context.input_type(1)

@@ -22,6 +22,7 @@ def lower_ctc(context: NodeContext) -> None:
 
 def lower_ctc_backward(context: NodeContext) -> None:
     """The gradient is there; it is scaled by that of each loss."""
+    # torch passes its table here: in the Graph it is the gradient of every chance.
     gradient, found = context.args[0], context.args[6]
     (result,) = context.result_types()
     each = TensorType(result.dtype, (1, result.shape[1], 1))

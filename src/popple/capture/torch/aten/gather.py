@@ -10,6 +10,8 @@ def lower_embedding_gradient(context: NodeContext) -> None:
     """Rows of a zero table added to: gradient and indices in, table out."""
     gradient, indices = context.args[:2]
     (table,) = context.result_types()
+    # The machine adds rows to a table that exists; torch makes the table in the
+    # operator.
     (zeros,) = context.emit("fill", [], [table], suffix=".zeros")
     names = context.emit("scatter_add", [zeros, indices, gradient], [table])
     context.finish_all(names)
