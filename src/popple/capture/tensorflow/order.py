@@ -28,7 +28,7 @@ _CALLS = frozenset({"StatefulPartitionedCall"})
 
 
 def changes_something(op: Operation) -> bool:
-    """Whether an op has side effects: it writes a variable, a queue, a file."""
+    """Whether an op has side effects: it writes a variable, uses a queue, prints."""
     if not op.op_def.is_stateful:
         return False
     return op.type in _CALLS or not op.type.startswith(_PASSIVE)

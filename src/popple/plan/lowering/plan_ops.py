@@ -43,7 +43,8 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
 _PROGRESS_STEP = 64
-# The host streams an input to every chip, and a constant is in the code of each.
+# The host streams an input to every chip that reads it, and each has its own copy of a
+# constant.
 _GIVEN_EVERYWHERE = frozenset({Role.INPUT, Role.CONSTANT})
 _FIXED = frozenset({Role.WEIGHT, Role.CONSTANT})
 

@@ -160,7 +160,7 @@ def select_compute_sets(
 ) -> tuple[ComputeSet, ...]:
     """Read compute sets with their vertices, cycles and memory."""
     instances = _select_instances(connection)
-    # Missing for compute sets that never ran, such as those of a branch not taken.
+    # Compute sets that never ran have no cycles.
     cycles = dict(select_rows(connection, "compute_set_cycles_by_tile", _CYCLE_COLUMNS))
     names = ("compute_set", *_names(_SET_MEMORY))
     stored = select_rows(connection, _SET_MEMORY.name, names)
