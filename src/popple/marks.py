@@ -105,7 +105,7 @@ ACCUMULATE = "accumulate"
 """A sum over micro-batches, which the passes of `place` write."""
 
 SAME = "same"
-"""Changes a tensor for mistakes only."""
+"""Gives its input back, but for values that show a mistake (a label out of range)."""
 
 NOTHING = "nothing"
 """The machine has no part in it."""

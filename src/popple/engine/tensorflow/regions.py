@@ -28,8 +28,8 @@ def region(kind: str, **attrs: Any) -> Iterator[None]:
     """Operations built inside stand for one of this kind, an op of the cost model.
 
     Besides those there are EXCHANGE, what replicas send each other; ACCUMULATE, a sum
-    over batches; SAME, what leaves a tensor as it is but for mistakes; and NOTHING,
-    what the machine has no part in.
+    over batches; SAME, what gives its input back but for values that show a mistake;
+    and NOTHING, what the machine has no part in.
     """
     if tf.executing_eagerly():
         yield
