@@ -200,8 +200,7 @@ class IPUInfeedQueue:
     def _type_spec(self) -> _IPUInfeedQueueSpec:
         if not self._initialized:
             raise RuntimeError(
-                "There is no spec for an IPUInfeedQueue that is not initialized: run"
-                " its `initializer` first."
+                "No Spec for IPUInfeedQueue yet: run its `initializer` first."
             )
         return _IPUInfeedQueueSpec(
             self._id,

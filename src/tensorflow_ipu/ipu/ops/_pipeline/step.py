@@ -242,8 +242,8 @@ class Step:
     def _check_outfeed(self, outputs: list[Any]) -> None:
         if self._settings.outfeed_queue is None:
             raise ValueError(
-                "The last computational stage has tensor outputs, and there is no "
-                f"outfeed_queue for them: {', '.join(map(str, outputs))}."
+                "The last computational stage has tensor outputs, and no outfeed_queue "
+                f"has been provided for them: {', '.join(map(str, outputs))}."
             )
 
 
