@@ -7,9 +7,7 @@ must be.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -19,7 +17,7 @@ from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
-from tensorflow.python.framework import ops, test_util
+from tensorflow.python.framework import ops
 from tensorflow.python.keras.mixed_precision import loss_scale_optimizer
 from tensorflow.python.ops import cond as tf_cond
 from tensorflow.python.ops import gen_nn_ops, resource_variable_ops
@@ -62,7 +60,6 @@ def apply() -> None:
     _give_variables_their_first_value()
     _leave_variables_on_their_ipu()
     _scale_losses_in_ipu_strategies()
-    _open_sessions_in_xla_tests()
     _bring_estimators_back()
     _update_half_precision_step_by_step()
 
@@ -220,32 +217,6 @@ def _scale_losses_in_ipu_strategies() -> None:
         return getattr(strategy, "supports_loss_scaling", False) or stock()
 
     loss_scale_optimizer.strategy_supports_loss_scaling = supported
-
-
-def _open_sessions_in_xla_tests() -> None:
-    # Tests of programs in the style of TensorFlow 1 derive from XLATestCase, whose
-    # session() brings a graph of its own, in eager mode too. The session of stock test
-    # cases, to which it may fall back, is in eager mode an object that only complains.
-    stock = test_util.TensorFlowTestCase.session
-
-    @contextlib.contextmanager
-    def opened(
-        self,
-        graph: Any = None,
-        config: Any = None,
-        use_gpu: bool = True,
-        force_gpu: bool = False,
-    ) -> Iterator[Any]:
-        kinds = {kind.__name__ for kind in type(self).__mro__}
-        if "XLATestCase" not in kinds or not context.executing_eagerly():
-            with stock(self, graph, config, use_gpu, force_gpu) as found:
-                yield found
-            return
-        graph = graph or ops.Graph()
-        with graph.as_default(), session.Session(graph=graph, config=config) as found:
-            yield found
-
-    test_util.TensorFlowTestCase.session = opened
 
 
 def _bring_estimators_back() -> None:
