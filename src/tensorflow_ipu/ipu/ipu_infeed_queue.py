@@ -97,7 +97,7 @@ class IPUInfeedQueue:
         """Starts the data set from its first element; in graphs, an operation."""
         if self._from_spec:
             raise RuntimeError(
-                "This is an IPUInfeedQueue created from a spec, so its queue is initialized:"
+                "An IPUInfeedQueue created from a spec has an initialized queue:"
                 " use the initializer of the first one."
             )
         if self._initialized and not tf.executing_eagerly():
