@@ -3,6 +3,8 @@
 #   make demo     train a small CNN, model it on a Bow IPU, write a report
 #   make test     run all tests
 #   make check    lint, format, types, import direction
+#   make notebooks  build the notebooks again, with outputs in their pages
+#   make docs     build the guide in build/site
 #   make env      only set up .venv
 #   make viewer   rebuild the browser viewer (needs Node; the built page is committed)
 #   make clean    remove .venv and build products
@@ -17,7 +19,7 @@ READY := .venv/.ready
 # for tests and keeps the workers from fighting over cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help env demo test check viewer clean
+.PHONY: help env demo test check notebooks docs viewer clean
 .DEFAULT_GOAL := help
 
 help:
@@ -40,7 +42,7 @@ $(BIN)/python:
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Popple into .venv (downloads PyTorch and TensorFlow once, some minutes)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -c constraints.txt -e '.[torch,tensorflow,tensorboard,dev]'
+	  -c constraints.txt -e '.[torch,tensorflow,tensorboard,notebook,docs,dev]'
 	@touch $@
 
 demo: env
@@ -58,6 +60,15 @@ check: env
 	$(BIN)/ruff format --check
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(TEST_ENV) $(BIN)/python -m pytest -q tests/test_layers.py
+
+notebooks: env
+	$(BIN)/popple notebook build --execute --ipus 16 notebooks
+	$(BIN)/popple notebook check --strict --no-checklist notebooks
+
+docs: env
+	$(BIN)/python docs/generate.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"
 
 viewer:
 	cd viewer && npm ci && npm run build

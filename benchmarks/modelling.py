@@ -84,7 +84,7 @@ class Bert(nn.Module):
 
     def forward(self, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of predicting every token."""
-        places = torch.arange(SEQUENCE, device=ids.device)
+        places = torch.arange(ids.shape[1], device=ids.device)
         x = self.norm(self.words(ids) + self.positions(places))
         for layer in self.layers:
             x = layer(x)

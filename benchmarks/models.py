@@ -164,12 +164,12 @@ class EncoderLayer(nn.Module):
         self.down = nn.Linear(4 * width, width)
         self.norm2 = nn.LayerNorm(width)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The sequence after this layer."""
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The sequence after this layer; attention sees what a mask allows."""
         split = self.qkv(x).unflatten(-1, (3, self.heads, -1))
         q, k, v = split.permute(2, 0, 3, 1, 4).unbind(0)
-        mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-        x = self.norm1(x + self.project(mixed))
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        x = self.norm1(x + self.project(mixed.transpose(1, 2).flatten(2)))
         return self.norm2(x + self.down(F.gelu(self.up(x))))
 
 
@@ -220,6 +220,67 @@ class Lstm(nn.Module):
         return self.head(self.lstm(x)[0][:, -1])
 
 
+class Gru(nn.Module):
+    """A GRU whose last state is classified."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(32, 64, batch_first=True)
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of a sequence."""
+        return self.head(self.gru(x)[0][:, -1])
+
+
+class DecoderLayer(nn.Module):
+    """A layer of GPT-2: causal attention and a feed-forward part, normalised before."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.project = nn.Linear(width, width)
+        self.norm2 = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The sequence after this layer."""
+        split = self.qkv(self.norm1(x)).unflatten(-1, (3, self.heads, -1))
+        q, k, v = split.permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.project(mixed.transpose(1, 2).flatten(2))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt2(nn.Module):
+    """GPT-2 without dropout; the head shares the embedding's weight."""
+
+    def __init__(
+        self, width: int = 768, num_layers: int = 12, vocabulary: int = 50_257
+    ) -> None:
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(1024, width)
+        heads = max(1, width // 64)
+        self.layers = nn.ModuleList(
+            DecoderLayer(width, heads) for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(width)
+        for embedding in (self.words, self.positions):
+            nn.init.normal_(embedding.weight, std=0.02)  # as GPT-2 begins
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of predicting the labels."""
+        x = self.words(ids) + self.positions.weight[: ids.shape[1]]
+        for layer in self.layers:
+            x = layer(x)
+        logits = F.linear(self.norm(x), self.words.weight)
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+
 class GraphNetwork(nn.Module):
     """Three graph convolutions by gather and scatter over a fixed graph."""
 
@@ -239,6 +300,14 @@ class GraphNetwork(nn.Module):
         return self.head(x)
 
 
+def tokens(
+    vocabulary: int, batch: int, length: int
+) -> Callable[[], tuple[Tensor, ...]]:
+    """Random sequences, and as many labels."""
+    shape = (batch, length)
+    return lambda: tuple(torch.randint(0, vocabulary, shape) for _ in range(2))
+
+
 def _images(*shape: int) -> Callable[[], tuple[Tensor, ...]]:
     return lambda: (torch.randn(*shape), torch.randint(0, 10, (shape[0],)))
 
@@ -255,5 +324,9 @@ CASES: dict[str, Case] = {
         lambda: (torch.randint(0, 1000, (8, 64)), torch.randint(0, 10, (8,))),
     ),
     "LSTM": (lambda: WithLoss(Lstm()), _images(16, 40, 32)),
+    "GRU": (lambda: WithLoss(Gru()), _images(16, 40, 32)),
     "graph network": (lambda: WithLoss(GraphNetwork()), _images(500, 64)),
 }
+
+GPT2_TINY: Case = (lambda: Gpt2(128, 2, 1000), tokens(1000, 8, 64))
+"""GPT-2 with two layers of 128."""

@@ -16,11 +16,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import constants
+import operators
+import rules
+import variables
 
 import poptorch
 from popple.files import write_atomically
 from popple.text_table import render_markdown_table
-from poptorch._translate import TRANSLATED, WITHOUT_EFFECT
+from poptorch._options.tables import BACKEND_NAMES, TRANSLATED, WITHOUT_EFFECT
 from tensorflow_ipu import _option_tables
 
 HERE = Path(__file__).parent
@@ -33,6 +36,12 @@ def render_options() -> str:
     return render_markdown_table(
         ("option", "supported", "what becomes of it"), sorted(rows)
     )
+
+
+def render_backend_names() -> str:
+    """Names of PopART that are followed."""
+    rows = [(f"`{name}`", text) for name, text in sorted(BACKEND_NAMES.items())]
+    return render_markdown_table(("name", "what becomes of it"), rows)
 
 
 def render_tensorflow_options(*owners: str) -> str:
@@ -93,10 +102,28 @@ TENSORFLOW_OWNERS = {
 }
 
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "poptorch": {"options": render_options, "names": render_names},
+    "poptorch": {
+        "options": render_options,
+        "backend": render_backend_names,
+        "names": render_names,
+    },
     "tensorflow": {
         key: functools.partial(render_tensorflow_options, *owners)
         for key, owners in TENSORFLOW_OWNERS.items()
+    },
+    "environment": {
+        "logs": variables.render_logs,
+        "poplar_options": variables.render_poplar_options,
+        **{
+            section: functools.partial(variables.render_variables, section)
+            for section in variables.VARIABLES
+        },
+    },
+    "notebooks": {"rules": rules.render_rules},
+    "operators": {
+        "torch": operators.render_torch,
+        "tensorflow": operators.render_tensorflow,
+        "graph": operators.render_graph,
     },
     "cost_model": {
         "chips": constants.render_chips,

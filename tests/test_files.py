@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -55,6 +56,18 @@ def test_a_block_that_raises_changes_nothing(tmp_path: Path) -> None:
         draft.write_text("half ä", "ascii")
     assert file.read_text("utf-8") == "old"
     assert names_in(tmp_path) == ["file"]
+
+
+def test_what_killed_writers_left_goes_after_a_day(tmp_path: Path) -> None:
+    names = (f".a.{'0' * 32}", f".a.{'1' * 32}", f".b.{'2' * 32}")
+    old, new, other = (tmp_path / name for name in names)
+    kept = tmp_path / ".a.settings"  # the user's own
+    for file in (old, new, other, kept):
+        file.touch()
+    for file in (old, other, kept):
+        os.utime(file, (0, 0))
+    write_atomically(tmp_path / "a", "text")
+    assert names_in(tmp_path) == sorted(["a", new.name, other.name, kept.name])
 
 
 def test_the_last_of_two_writers_wins(tmp_path: Path) -> None:

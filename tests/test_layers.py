@@ -36,6 +36,8 @@ BASE = frozenset(
         "popple.errors",
         "popple.files",
         "popple.lazy",
+        "popple.logs",
+        "popple.plain",
         "popple.text_table",
         "popple.units",
     }
@@ -44,13 +46,21 @@ BASE = frozenset(
 MARKS = frozenset({"popple.marks"})
 DATA = BASE | {"popple.graph", "popple.target", "popple.program"}
 FLOW = DATA | {"popple.place", "popple.plan", "popple.sim", "popple.report"}
-CORE = FLOW | {"popple.options", "popple.pipeline", "popple.record", "popple.session"}
+CORE = FLOW | {
+    "popple.advice",
+    "popple.case",
+    "popple.options",
+    "popple.pipeline",
+    "popple.record",
+    "popple.session",
+}
 EVERYTHING = CORE | {
     "popple",
     "popple.marks",
     "popple.tensor_text",
     "popple.capture",
     "popple.device",
+    "popple.distributed",
     "popple.engine",
     "popple.viewer",
 }
@@ -61,7 +71,9 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple._version": frozenset(),
     "popple.errors": frozenset(),
     "popple.lazy": frozenset(),
+    "popple.logs": frozenset({"popple.errors"}),
     "popple.files": frozenset(),
+    "popple.plain": frozenset(),
     "popple.text_table": frozenset(),
     "popple.units": frozenset(),
     "popple.marks": frozenset(),
@@ -75,11 +87,21 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.plan": DATA,
     "popple.sim": BASE | {"popple.program", "popple.target"},
     "popple.options": BASE | {"popple.graph", "popple.plan"},
+    "popple.case": BASE | {"popple.graph", "popple.options", "popple.target"},
     "popple.record": FLOW | {"popple.options"},
-    "popple.pipeline": FLOW | {"popple.options", "popple.record"},
+    "popple.pipeline": FLOW | {"popple.case", "popple.options", "popple.record"},
+    # What to change of a program, by modelling it again.
+    "popple.advice": FLOW
+    | {"popple.case", "popple.options", "popple.pipeline", "popple.record"},
     # What all facades do with a captured program, whatever its framework.
     "popple.session": BASE
-    | {"popple.graph", "popple.options", "popple.pipeline", "popple.target"},
+    | {
+        "popple.case",
+        "popple.graph",
+        "popple.options",
+        "popple.pipeline",
+        "popple.target",
+    },
     "popple": CORE,
     "popple.tensor_text": BASE,
     "popple.capture": BASE
@@ -88,24 +110,48 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     # An engine runs what its framework's capture has traced.
     "popple.engine": BASE
     | MARKS
-    | {"popple.capture", "popple.graph", "popple.pipeline", "popple.session"},
+    | {
+        "popple.capture",
+        "popple.distributed",
+        "popple.graph",
+        "popple.pipeline",
+        "popple.session",
+    },
+    # Knows no framework: what processes compute together is the engines' part.
+    "popple.distributed": BASE,
     "popple.device": BASE | {"popple.target"},
     "popple.viewer": BASE | {"popple.report"},
+    # What a notebook uses, and the tool that checks it; kernels ask for devices.
+    "popple.notebook": BASE,
     # Of the facade only its start: `popple run` serves TensorFlow's names as Python's
     # own start does.
     "popple.tools": CORE
-    | {"popple", "popple.device", "popple.viewer", "tensorflow_ipu"},
+    | {
+        "popple",
+        "popple.device",
+        "popple.distributed",
+        "popple.notebook",
+        "popple.viewer",
+        "tensorflow_ipu",
+    },
     # Its profiling is libpvti's.
     "poptorch": EVERYTHING | {"libpvti"},
     # These extend poptorch, so they are the facades that import another. poptorch knows
     # poptorch_geometric by name only, and loads it when a program uses torch_geometric.
     "poptorch_geometric": EVERYTHING | {"poptorch"},
-    "popdist": BASE | {"poptorch"},
+    "popdist": EVERYTHING | {"poptorch"},
     # Its strategies ask popdist for the processes, its test helpers read reports as
     # users do.
     "tensorflow_ipu": EVERYTHING | {"popdist", "pva"},
+    # Served as examples_utils where that is not installed.
+    "ipu_examples_utils": BASE,
     # More layers and optimisers for programs of tensorflow_ipu.
     "ipu_tensorflow_addons": BASE | {"tensorflow_ipu"},
+    # What monitoring programs and scripts ask about devices.
+    "gcipuinfo": BASE | {"popple.device"},
+    "poplar": BASE | {"popple.device", "popple.target"},
+    # Horovod's names where there is no Horovod.
+    "popple_horovod": BASE | {"popple.distributed", "popple.engine"},
     "libpvti": BASE | {"popple.trace"},
     "popart": frozenset(),
     "pva": frozenset({"popple.report", "popple.trace"}),
@@ -132,6 +178,7 @@ FRAMEWORK_HOMES: Mapping[str, tuple[str, ...]] = {
     "torch": (
         "popple.capture.torch",
         "popple.engine.torch",
+        "popple_horovod",
         "poptorch",
         "poptorch_geometric",
     ),
@@ -139,10 +186,16 @@ FRAMEWORK_HOMES: Mapping[str, tuple[str, ...]] = {
     "tensorflow": TENSORFLOW_HOMES,
     "tf_keras": TENSORFLOW_HOMES,
     "onnx": ("popple.capture.onnx",),
+    "yaml": ("ipu_examples_utils",),
 }
 
 # A distribution -> what it is imported as, where that is another name.
-IMPORT_NAMES = {"protobuf": "google"}
+IMPORT_NAMES = {
+    "jupyter-client": "jupyter_client",
+    "markdown-it-py": "markdown_it",
+    "protobuf": "google",
+    "pyyaml": "yaml",
+}
 
 FACADES = frozenset(p.parent.name for p in SRC.glob("*/__init__.py")) - {"popple"}
 

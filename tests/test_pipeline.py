@@ -15,6 +15,7 @@ from popple.pipeline import model_graph, passes_of, write_report
 from popple.place import (
     AccumulateGradients,
     ApplyOpOptions,
+    FuseDropout,
     GroupConvolutions,
     MarkLinearLayers,
     Offload,
@@ -44,6 +45,7 @@ graph "small" {
 def test_inference_is_replicated_shared_out_and_repeated() -> None:
     options = ModelOptions(replicas=2, device_iterations=3, micro_batch=4)
     assert passes_of(options) == [
+        FuseDropout(),
         Replicate(2),
         Shard(Strategy.SHARDED),
         Offload(),
@@ -56,14 +58,14 @@ def test_inference_is_replicated_shared_out_and_repeated() -> None:
 
 def test_options_for_kinds_of_ops_come_first() -> None:
     ops = OpOptions(by_kind={"matmul": Notes(memory_proportion=0.1)})
-    first = passes_of(ModelOptions(ops=ops))[0]
+    _, first, *_ = passes_of(ModelOptions(ops=ops))
     assert first == ApplyOpOptions(by_kind=ops.by_kind)
 
 
 def test_training_updates_then_accumulates_then_reduces() -> None:
     options = ModelOptions(accumulation=4, replicas=2, update=UPDATE)
     kinds = [type(each) for each in passes_of(options)]
-    assert kinds[:3] == [UpdateWeights, AccumulateGradients, Replicate]
+    assert kinds[1:4] == [UpdateWeights, AccumulateGradients, Replicate]
 
 
 def test_tensors_off_chip_and_shared_updates() -> None:

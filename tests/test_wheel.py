@@ -50,6 +50,7 @@ def test_wheel_holds_data(wheel: zipfile.ZipFile, pattern: str) -> None:
 def test_wheel_has_the_command(wheel: zipfile.ZipFile) -> None:
     name = next(n for n in wheel.namelist() if n.endswith("entry_points.txt"))
     assert "popple = popple.tools.cli:main" in wheel.read(name).decode()
+    assert "poprun = popple.tools.poprun:main" in wheel.read(name).decode()
 
 
 def test_wheel_carries_the_licence(wheel: zipfile.ZipFile) -> None:
@@ -64,5 +65,7 @@ def test_both_kinds_of_installation_start_with_python(
     # Python reads these files in order of name: the path to src/ must come first.
     assert sorted(name for name in editable if name.endswith(".pth")) == [
         "_popple.pth",
+        "popple_examples_utils.pth",
+        "popple_horovod.pth",
         "popple_tensorflow.pth",
     ]

@@ -115,24 +115,39 @@ def _attention_inputs(size: int, form: Form) -> nn.Module:
     return Product(size, 3 * size, form, form.has_attention_bias)
 
 
-class Layer(nn.Module):
-    """An encoder layer: attention and a feed-forward part."""
+class Half(nn.Module):
+    """Half a layer: what it computes is added to what it reads, then normalised."""
 
     def __init__(self, shape: Shape, form: Form) -> None:
         super().__init__()
+        self.form = form
+        self.norm = nn.LayerNorm(shape.hidden)
+
+    def _added(self, x: Tensor, change: Tensor) -> Tensor:
+        x, norm = x + self._drop(change), self.norm
+        if not self.form.has_float_norms:
+            return norm(x)
+        scale, shift = norm.weight.float(), norm.bias.float()
+        return F.layer_norm(x.float(), x.shape[-1:], scale, shift).to(x.dtype)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        rate = self.form.dropout
+        return F.dropout(x, rate, training=True) if rate else x
+
+
+class Attention(Half):
+    """The half of a layer that mixes positions."""
+
+    def __init__(self, shape: Shape, form: Form) -> None:
+        super().__init__(shape, form)
         size = shape.hidden
-        self.heads, self.form = shape.heads, form
+        self.heads = shape.heads
         self.qkv = _attention_inputs(size, form)
         self.project = Product(size, size, form, form.has_attention_bias)
-        self.up = Product(size, 4 * size, form)
-        self.down = Product(4 * size, size, form)
-        self.middle = nn.LayerNorm(size)
-        self.last = nn.LayerNorm(size)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """The next hidden states."""
-        x = self._norm(self.middle, x + self._drop(self.project(self._attend(x, mask))))
-        return self._norm(self.last, x + self._drop(self.down(self._gelu(self.up(x)))))
+        """The hidden states, each with what it took from others."""
+        return self._added(x, self.project(self._attend(x, mask)))
 
     def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
         size = x.shape[-1]
@@ -154,11 +169,19 @@ class Layer(nn.Module):
         parts = parts.view(batch, length, 3, self.heads, size // self.heads)
         return parts.permute(2, 0, 3, 1, 4).unbind(0)
 
-    def _norm(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
-        if not self.form.has_float_norms:
-            return norm(x)
-        scale, shift = norm.weight.float(), norm.bias.float()
-        return F.layer_norm(x.float(), x.shape[-1:], scale, shift).to(x.dtype)
+
+class FeedForward(Half):
+    """The half of a layer that works on each position alone."""
+
+    def __init__(self, shape: Shape, form: Form) -> None:
+        super().__init__(shape, form)
+        size = shape.hidden
+        self.up = Product(size, 4 * size, form)
+        self.down = Product(4 * size, size, form)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The next hidden states."""
+        return self._added(x, self.down(self._gelu(self.up(x))))
 
     def _gelu(self, x: Tensor) -> Tensor:
         if not self.form.has_gelu:
@@ -169,9 +192,23 @@ class Layer(nn.Module):
             return F.gelu(x.float()).to(x.dtype)
         return F.gelu(x)
 
-    def _drop(self, x: Tensor) -> Tensor:
-        rate = self.form.dropout
-        return F.dropout(x, rate, training=True) if rate else x
+
+class Layer(nn.Module):
+    """An encoder layer: attention and a feed-forward part; either may be kept."""
+
+    def __init__(self, shape: Shape, form: Form) -> None:
+        super().__init__()
+        self.attention = Attention(shape, form)
+        self.feed_forward = FeedForward(shape, form)
+        self.keeps_attention = False
+        self.keeps_result = True
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """The next hidden states."""
+        x = self.attention(x, mask)
+        x = poptorch.recomputationCheckpoint(x) if self.keeps_attention else x
+        x = self.feed_forward(x)
+        return poptorch.recomputationCheckpoint(x) if self.keeps_result else x
 
 
 class Bert(nn.Module):
@@ -194,7 +231,7 @@ class Bert(nn.Module):
         x = self.norm(embedded)
         penalty = ((1.0 - mask) * -1000.0)[:, None, None, :].to(x.dtype)
         for layer in self.layers:
-            x = poptorch.recomputationCheckpoint(layer(x, penalty))
+            x = layer(x, penalty)
         return x
 
     def forward(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> Tensor:
@@ -218,35 +255,67 @@ class Squad(nn.Module):
         return poptorch.identity_loss(loss / 2, "none")
 
 
+@dataclass(frozen=True)
+class Stage:
+    """Attention and feed-forward parts of encoder layers that lie on one chip."""
+
+    chip: int
+    attentions: int
+    feed_forwards: int
+
+    @property
+    def num_halves(self) -> int:
+        """Halves of layers in the stage."""
+        return self.attentions + self.feed_forwards
+
+
 class Pretraining(nn.Module):
     """BERT with the losses of masked words and of the next sentence.
 
-    The product with the table of words lies on the first chip, which has the table.
+    Embeddings lie on the first chip, halves of layers as `stages` have them, heads on
+    the first chip again, which has the table of words: in a stage of their own unless
+    the last of `stages` is there. Their product is computed in so many `parts`.
     """
 
-    def __init__(self, shape: Shape, form: Form, layers_by_chip: Sequence[int]) -> None:
+    def __init__(
+        self, shape: Shape, form: Form, stages: Sequence[Stage], parts: int = 1
+    ) -> None:
         super().__init__()
         self.bert = Bert(shape, form)
         self.change = nn.Linear(shape.hidden, shape.hidden)
         self.norm = nn.LayerNorm(shape.hidden)
         self.next = nn.Linear(shape.hidden, 2)
-        first = layers_by_chip[0]
-        for chip, count in enumerate(layers_by_chip[1:], start=1):
-            poptorch.BeginBlock(self.bert.layers[first], f"chip{chip}", ipu_id=chip)
-            first += count
+        self.parts = parts
+        self.has_own_stage = stages[-1].chip != 0
+        halves = [h for x in self.bert.layers for h in (x.attention, x.feed_forward)]
+        first = stages[0].num_halves
+        for stage in stages[1:]:
+            poptorch.BeginBlock(halves[first], f"from{first}", ipu_id=stage.chip)
+            first += stage.num_halves
 
     def forward(
         self, ids: Tensor, kinds: Tensor, mask: Tensor, places: Tensor, goals: Tensor
     ) -> Tensor:
         """The sum of both losses; `goals` are the masked words, then the sentence's."""
         x = self.bert.encode(ids, kinds, mask)
+        if not self.has_own_stage:
+            return self._losses(x, places, goals)
+        with poptorch.Block("heads", ipu_id=0):
+            return self._losses(x, places, goals)
+
+    def _losses(self, x: Tensor, places: Tensor, goals: Tensor) -> Tensor:
         index = places[:, :, None].expand(-1, -1, x.shape[-1])
-        masked = self.norm(F.gelu(self.change(x.gather(1, index))))
-        with poptorch.Block("words", ipu_id=0):
-            scores = masked @ self.bert.words.weight.t()
-            loss = F.cross_entropy(scores.flatten(0, 1), goals[:, :-1].flatten())
-            order = F.cross_entropy(self.next(x[:, 0]), goals[:, -1])
-            return poptorch.identity_loss(loss + order, "none")
+        scores = self._scores(self.norm(F.gelu(self.change(x.gather(1, index)))))
+        loss = F.cross_entropy(scores.flatten(0, 1), goals[:, :-1].flatten())
+        order = F.cross_entropy(self.next(x[:, 0]), goals[:, -1])
+        return poptorch.identity_loss(loss + order, "none")
+
+    def _scores(self, masked: Tensor) -> Tensor:
+        table = self.bert.words.weight.t()
+        if self.parts == 1:
+            return masked @ table
+        mode = poptorch.MatMulSerializationMode.OutputChannels
+        return poptorch.serializedMatMul(masked, table, mode, self.parts)
 
 
 class Vit(nn.Module):

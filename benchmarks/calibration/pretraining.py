@@ -1,59 +1,40 @@
 """Pretraining of BERT by replicas, each a pipeline of chips.
 
-A row says how large the model is and on how many chips it runs; what it leaves out is
-as the vendor's public configurations have it (graphcore/examples,
-nlp/bert/pytorch/configs_pretraining.yml), which the rows of its performance pages are
-of: how layers lie on chips, sizes of micro-batches, memory bounds of plans, optimiser
-state off the chip and shared out over replicas, no dropout of attention.
+A row says how large the model is, in which framework it is written and on how many
+chips it runs; how it is set up is in the public configuration of that program
+(`configurations.PUBLIC`). A row of a program without one is read by its own words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from benchmarks.calibration.bert import Form, Pretraining, Shape
+import popple
+from benchmarks.calibration.bert import Form, Layer, Pretraining, Shape, Stage
+from benchmarks.calibration.configurations import (
+    PUBLIC,
+    Checkpoints,
+    Settings,
+    read_settings,
+)
 from benchmarks.calibration.published import Published
 from benchmarks.calibration.rows import NotExpressed
 from benchmarks.calibration.runs import Run, model_run
 
 _SIZES = {"Base": (12, 768, 12), "Large": (24, 1024, 16)}
 _SYSTEMS = {"bow": "bow-", "gc200": ""}
+_FRAMEWORKS = ("PyTorch", "PopART", "TensorFlow2", "TF1")
 _DROPOUT = 0.1
 _MASKED = {128: 20, 384: 56, 512: 76}
-
-
-@dataclass(frozen=True)
-class Usual:
-    """A public configuration; the last proportions are those of 64 chips or more."""
-
-    micro_batch: int
-    layers_by_chip: tuple[int, ...]
-    proportions: tuple[float, ...]
-    wide_proportions: tuple[float, ...]
-
-
-_USUAL: Mapping[tuple[str, int], Usual] = {
-    ("Base", 128): Usual(32, (0, 4, 4, 4), (0.25,) * 4, (0.25,) * 4),
-    ("Base", 512): Usual(8, (0, 4, 4, 4), (0.25,) * 4, (0.25,) * 4),
-    ("Large", 128): Usual(
-        8, (3, 7, 7, 7), (0.15, 0.25, 0.25, 0.25), (0.14, 0.19, 0.19, 0.19)
-    ),
-    ("Large", 512): Usual(
-        2, (3, 7, 7, 7), (0.10, 0.15, 0.15, 0.15), (0.13, 0.19, 0.19, 0.19)
-    ),
-}
-# Rows that refer to the configurations of the same round for PopART.
-_SAME_AS_POPART = {
-    16: "8 IPUs/replica x 2 replicas, mbs 3, avg 2, grad accum 256, AMP .3",
-    64: "8 IPUs/replica x 8 replicas, mbs 3, avg 2, grad accum 96, AMP 1.0",
-}
 _PACKED = {128: 1.17, 384: 1.7, 512: 2.0}
+_WIDE = 64
+"""Chips from which on programs have configurations of their own"""
 
 
 @dataclass(frozen=True)
@@ -61,71 +42,111 @@ class BertPipeline:
     """BERT that is trained by replicas, each a pipeline of chips."""
 
     shape: Shape
-    form: Form
-    layers_by_chip: tuple[int, ...]
-    micro_batch: int
+    settings: Settings
     accumulation: int
     num_replicas: int
-    memory_proportions: tuple[float, ...]
-    has_states_off_chip: bool
-    has_shared_updates: bool
 
 
 def bert_training(row: Published) -> float:
     """Sequences a second of all replicas, each a pipeline of chips."""
-    if row.config == "as PopART config" and row.num_chips in _SAME_AS_POPART:
-        config = _SAME_AS_POPART[row.num_chips]
-        row = replace(row, workload="BERT-Large SL512 packed", config=config)
-    rate = pipeline_rate(pipeline_of(row), system_of(row))
-    return _sequences_by_pack(row) * rate
+    modelled = model_pipeline(pipeline_of(row), system_of(row))
+    return _sequences_by_pack(row) * modelled.samples_per_second
 
 
 def pipeline_of(row: Published) -> BertPipeline:
-    """The pipeline of a row, completed by the usual configuration."""
-    found = row.find(r"BERT-(\w+) .*SL(\d+)", row.workload)
-    size, length = found[1], int(found[2])
-    shape = shape_of(size, length)
-    is_mlperf = row.name.startswith("mlperf")
-    usual = None if is_mlperf else _USUAL.get((size, length))
-    layers = _layers_by_chip(row, shape.num_layers, usual)
-    micro_batch = _micro_batch(row, usual)
-    num_replicas = row.num_chips // len(layers)
-    return BertPipeline(
-        shape,
-        Form(dropout=_DROPOUT, has_attention_dropout=is_mlperf),
-        layers,
-        micro_batch,
-        _accumulation(row, micro_batch * num_replicas),
-        num_replicas,
-        _memory_proportions(row, len(layers), usual),
-        has_states_off_chip=not is_mlperf or "state off-chip" in row.config,
-        has_shared_updates=not is_mlperf or "RTS" in row.config,
-    )
+    """The pipeline of a row."""
+    words = _words_of(row)
+    settings = read_settings(words)
+    size, length = _size_of(row)
+    num_replicas = row.num_chips // settings.num_chips
+    micro_batches = settings.micro_batch * num_replicas
+    accumulation = settings.accumulation or _accumulation(row, micro_batches)
+    shape = shape_of(size, length, settings.vocabulary)
+    return BertPipeline(shape, settings, accumulation, num_replicas)
+
+
+def _size_of(row: Published) -> tuple[str, int]:
+    """Base or Large, and how long sequences are; those of MLPerf are 512."""
+    size = row.find(r"BERT-(\w+)", row.workload)[1]
+    length = re.search(r"SL(\d+)", row.workload)
+    if length is None and _round_of(row):
+        return size, 512
+    return size, int(row.find(r"SL(\d+)", row.workload)[1])
+
+
+def _round_of(row: Published) -> str:
+    found = re.search(r"mlperf_?(v\d\.\d)", row.name)
+    return found[1] if found else ""
+
+
+def _words_of(row: Published) -> str:
+    """The text of the public configuration, else of the row."""
+    if words := PUBLIC.get(f"{_round_of(row)} {row.num_chips}"):
+        return words
+    size, length = _size_of(row)
+    framework = next((f for f in _FRAMEWORKS if row.config.startswith(f)), "PyTorch")
+    key = f"{framework} {size} {length}"
+    packed = f"{key} packed" if "packed" in row.workload else ""
+    wide = f"{key} wide" if row.num_chips >= _WIDE else ""
+    found = (PUBLIC[name] for name in (packed, wide, key) if name in PUBLIC)
+    return next(found, row.config)
 
 
 @cache
-def pipeline_rate(pipeline: BertPipeline, system: str) -> float:
-    """Samples a second of all replicas."""
-    shape, layers = pipeline.shape, pipeline.layers_by_chip
+def model_pipeline(pipeline: BertPipeline, system: str) -> popple.Modelled:
+    """What popple models of all replicas."""
+    settings = pipeline.settings
     run = Run(
-        Pretraining(shape, pipeline.form, layers).half(),
-        _pretraining_inputs(shape, pipeline.micro_batch),
+        _module(pipeline.shape, settings).half(),
+        _pretraining_inputs(pipeline.shape, settings.micro_batch),
         accumulation=pipeline.accumulation,
         num_replicas=pipeline.num_replicas,
-        chips_by_replica=len(layers),
+        chips_by_replica=settings.num_chips,
         optimizer="LAMB",
-        memory_proportions=pipeline.memory_proportions,
-        has_states_off_chip=pipeline.has_states_off_chip,
-        has_shared_updates=pipeline.has_shared_updates,
+        moments=settings.moments,
+        memory_proportions=settings.proportions,
+        has_states_off_chip=settings.has_states_off_chip,
+        has_shared_updates=settings.has_shared_updates,
+        has_merged_collectives=settings.has_merged_collectives,
     )
-    return model_run(run, system).samples_per_second
+    return model_run(run, system)
 
 
-def shape_of(size: str, sequence: int) -> Shape:
+def _module(shape: Shape, settings: Settings) -> Pretraining:
+    form = Form(
+        dropout=_DROPOUT,
+        has_attention_dropout=settings.has_attention_dropout,
+        has_separate_weights=settings.has_separate_weights,
+    )
+    module = Pretraining(shape, form, settings.stages, settings.parts)
+    _mark_checkpoints(module, settings.stages, settings.checkpoints)
+    return module
+
+
+def _mark_checkpoints(
+    module: Pretraining, stages: tuple[Stage, ...], kept: Checkpoints
+) -> None:
+    """Which halves of layers recomputation starts from."""
+    if kept is Checkpoints.LAYERS:
+        return
+    layers = cast("list[Layer]", list(module.bert.layers))
+    first = 0
+    for stage in stages:
+        first += stage.num_halves
+        # Heads follow in the same stage: the last layer is not the last of the stage.
+        if first % 2 == 0 and first and not (stage is stages[-1] and stage.chip == 0):
+            layers[first // 2 - 1].keeps_result = False
+    if kept is Checkpoints.HALVES:
+        begin = (first - stages[-1].num_halves + 1) // 2
+        for layer in layers[begin:]:
+            layer.keeps_attention = True
+
+
+def shape_of(size: str, sequence: int, vocabulary: int = 30_522) -> Shape:
     """The sizes of a BERT or of an encoder like it."""
     if size not in _SIZES:
         raise NotExpressed(f"the sizes of {size} are not known")
-    return Shape(*_SIZES[size], sequence)
+    return Shape(*_SIZES[size], sequence, vocabulary)
 
 
 def system_of(row: Published) -> str:
@@ -139,54 +160,17 @@ def _said(row: Published, pattern: str) -> re.Match[str] | None:
     return re.search(pattern, row.config)
 
 
-def _micro_batch(row: Published, usual: Usual | None) -> int:
-    if usual is not None and not _said(row, r"mbs (\d+)"):
-        return usual.micro_batch
-    return int(row.find(r"mbs (\d+)")[1])
-
-
-def _layers_by_chip(
-    row: Published, num_layers: int, usual: Usual | None
-) -> tuple[int, ...]:
-    """As listed, else as usual, else as many for each chip of a replica."""
-    if listed := _said(row, r"(?:layers(?:/IPU)?|IPUs/replica) \[([\d,]+)\]"):
-        return tuple(int(count) for count in listed[1].split(","))
-    if usual is not None:
-        return usual.layers_by_chip
-    num_chips = int(row.find(r"(\d+) IPUs/replica")[1])
-    whole, rest = divmod(num_layers, num_chips)
-    late = num_chips - rest
-    return tuple(whole + (chip >= late) for chip in range(num_chips))
-
-
 def _accumulation(row: Published, micro_batches: int) -> int:
-    """Micro-batches of each update, as said or as the global batch has it."""
-    if said := _said(row, r"grad accum (\d+)"):
-        return int(said[1])
+    """Micro-batches of each update, as the global batch has it."""
     return round(int(row.find(r"GBS (\d+)")[1]) / micro_batches)
 
 
 def _sequences_by_pack(row: Published) -> float:
-    if "packed" not in row.workload:
+    if "packed" not in row.workload and not _round_of(row):
         return 1.0
     if said := _said(row, r"(?:avg|packing factor) ([\d.]+)"):
         return float(said[1])
-    return _PACKED[int(row.find(r"SL(\d+)", row.workload)[1])]
-
-
-def _memory_proportions(
-    row: Published, num_chips: int, usual: Usual | None
-) -> tuple[float, ...]:
-    """As said, as usual, or the planner's own."""
-    said = _said(row, r"AMP \[?((?:[\d.]+,?)+)\]?(?!\d|-)")
-    if said is None and usual is not None:
-        is_wide = row.num_chips >= 64
-        return usual.wide_proportions if is_wide else usual.proportions
-    if said is None:
-        return ()
-    listed = said[1].strip(",").split(",")
-    found = [float(each) for each in listed if each.strip(".")]
-    return tuple(found * num_chips if len(found) == 1 else found)
+    return _PACKED[_size_of(row)[1]]
 
 
 def _pretraining_inputs(shape: Shape, micro_batch: int) -> tuple[Tensor, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -34,10 +36,14 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    """Classes of images, which may come as bytes."""
+    """Classes of images, which may come as bytes.
 
-    def __init__(self) -> None:
+    Recomputation begins at each of the blocks `cuts`, by number.
+    """
+
+    def __init__(self, cuts: Sequence[int] = ()) -> None:
         super().__init__()
+        self.cuts = frozenset(cuts)
         self.stem = nn.Sequential(*_conv(3, 64, 7, 2), nn.ReLU())
         blocks: list[nn.Module] = []
         inputs = 64
@@ -53,8 +59,9 @@ class ResNet50(nn.Module):
         if not images.is_floating_point():
             images = images.to(self.classes.weight.dtype) / 255.0
         x = F.max_pool2d(self.stem(images), 3, 2, 1)
-        for block in self.blocks:
-            x = poptorch.recomputationCheckpoint(block(x))
+        for number, block in enumerate(self.blocks):
+            x = block(x)
+            x = poptorch.recomputationCheckpoint(x) if number in self.cuts else x
         return self.classes(x.mean((2, 3)))
 
 

@@ -18,11 +18,16 @@ from benchmarks.calibration.model_case import check_known, on_target, refusals
 
 _CHIPS_BY_PROCESS = 64
 _OVERLAPPED_BATCHES = 32
+_RECOMPUTE_ALL = 4
+"""All but checkpoints: a number of PopART's RecomputationType"""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A module, its micro-batch, and how often it runs; no optimiser is inference."""
+    """A module, its micro-batch, and how often it runs; no optimiser is inference.
+
+    Sums of gradients have the type `accumulator`, states of the optimiser `moments`.
+    """
 
     module: nn.Module
     inputs: tuple[Tensor, ...]
@@ -30,6 +35,8 @@ class Run:
     num_replicas: int = 1
     chips_by_replica: int = 1
     optimizer: str = ""
+    accumulator: torch.dtype = torch.float16
+    moments: tuple[torch.dtype, torch.dtype] = (torch.float32, torch.float32)
     memory_proportions: tuple[float, ...] = ()
     partials: torch.dtype = torch.float16
     is_outlined: bool = True
@@ -37,6 +44,7 @@ class Run:
     has_shared_updates: bool = False
     num_io_tiles: int = 0
     has_merged_collectives: bool = False
+    is_recomputed: bool = False
 
 
 class Overlapped(nn.Module):
@@ -69,10 +77,23 @@ def _executor(run: Run) -> Any:
         module = run.module.eval()
         module = Overlapped(module) if run.num_io_tiles else module
         return poptorch.inferenceModel(module, options)
+    return poptorch.trainingModel(run.module, options, _optimizer(run))
+
+
+def _optimizer(run: Run) -> torch.optim.Optimizer:
     make = getattr(poptorch.optim, run.optimizer)
-    momentum = {"momentum": 0.9} if run.optimizer == "SGD" else {}
-    optimizer = make(run.module.parameters(), lr=0.1, **momentum)
-    return poptorch.trainingModel(run.module, options, optimizer)
+    parameters = run.module.parameters()
+    first, second = run.moments
+    if run.optimizer == "SGD":
+        kinds = {"accum_type": run.accumulator, "velocity_accum_type": first}
+        return make(parameters, lr=0.1, momentum=0.9, use_combined_accum=False, **kinds)
+    return make(
+        parameters,
+        lr=0.1,
+        accum_type=run.accumulator,
+        first_order_momentum_accum_type=first,
+        second_order_momentum_accum_type=second,
+    )
 
 
 def _options(run: Run) -> poptorch.Options:
@@ -83,6 +104,8 @@ def _options(run: Run) -> poptorch.Options:
     if run.has_merged_collectives:
         merged = "replicatedCollectivesSettings.mergeAllReduceCollectives"
         options._Popart.set(merged, True)
+    if run.is_recomputed:
+        options._Popart.set("autoRecomputation", _RECOMPUTE_ALL)
     options.Precision.setPartialsType(run.partials)
     # A block that returns to an earlier chip is a stage of its own.
     stages = poptorch.PipelinedExecution(poptorch.AutoStage.AutoIncrement)

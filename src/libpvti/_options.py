@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from popple.errors import suggest
+
+_LOG = logging.getLogger(__name__)
 _NO = ("false", "0", "no", "off")
+_KNOWN = ("enable", "directory", "channels", "duration")
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ def read_options(text: str | None) -> Options:
 
 def _parse(entry: Any) -> Options:
     given = cast(dict[str, Any], entry)
+    for name in given.keys() - set(_KNOWN):
+        _LOG.warning("PVTI_OPTIONS: unknown option %r. %s", name, suggest(name, _KNOWN))
     channels = given.get("channels") or ()
     if isinstance(channels, str):
         channels = [name.strip() for name in channels.split(",")]

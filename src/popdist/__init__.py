@@ -6,9 +6,13 @@ without it is alone: one instance with one replica.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from popple import distributed as _distributed
+from popple import errors as _errors
+
+from ._backend import BACKEND as _BACKEND
 
 __all__ = [
     "checkNumIpusPerReplica",
@@ -23,116 +27,121 @@ __all__ = [
     "getNumTotalReplicas",
     "getReplicaIndexOffset",
     "init",
+    "initializeBackend",
     "isBackendInitialized",
     "isPopdistEnvSet",
     "synchronize",
 ]
 
-_TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"
-_LOCAL_REPLICAS = "POPDIST_NUM_LOCAL_REPLICAS"
-_IPUS_PER_REPLICA = "POPDIST_NUM_IPUS_PER_REPLICA"
-_REPLICA_OFFSET = "POPDIST_REPLICA_INDEX_OFFSET"
-_LOCAL_INSTANCE = "POPDIST_LOCAL_INSTANCE_INDEX"
 
-
-def _number(name: str, default: int) -> int:
-    text = os.environ.get(name, str(default))
+def _instance() -> _distributed.Instance:
+    """Which instance this is; RuntimeError if the variables make no sense."""
     try:
-        return int(text)
-    except ValueError as error:
-        raise RuntimeError(
-            f"{name} is {text!r}, not a number. poprun sets it: start the program with "
-            "that, or unset the POPDIST_ variables."
-        ) from error
+        return _distributed.get_instance()
+    except _errors.UsageError as error:
+        raise RuntimeError(str(error)) from error
 
 
 def isPopdistEnvSet() -> bool:
     """Whether a launcher started this process."""
-    return all(name in os.environ for name in (_TOTAL_REPLICAS, _LOCAL_REPLICAS))
+    return _distributed.find_instance() is not None
 
 
 def getNumTotalReplicas() -> int:
     """Replicas of all instances together."""
-    return _number(_TOTAL_REPLICAS, 1)
+    return _instance().total_replicas
 
 
 def getNumLocalReplicas() -> int:
     """Replicas of this instance."""
-    return _number(_LOCAL_REPLICAS, 1)
+    return _instance().local_replicas
 
 
 def getNumIpusPerReplica() -> int:
     """IPUs of one replica, as told to the launcher."""
-    return _number(_IPUS_PER_REPLICA, 1)
+    return _instance().ipus_per_replica
 
 
 def getReplicaIndexOffset() -> int:
     """Number of this instance's first replica among all replicas."""
-    return _number(_REPLICA_OFFSET, 0)
+    return _instance().replica_offset
 
 
 def getNumInstances() -> int:
     """Processes that run the program together; all have as many replicas."""
-    return getNumTotalReplicas() // getNumLocalReplicas()
+    return _instance().count
 
 
 def getInstanceIndex() -> int:
     """Number of this process, from 0."""
-    return getReplicaIndexOffset() // getNumLocalReplicas()
+    return _instance().index
 
 
 def getLocalInstanceIndex() -> int:
     """Number of this process among those of the same host."""
-    return _number(_LOCAL_INSTANCE, 0)
+    return _instance().local_index
 
 
 def getDeviceId(ipusPerReplica: int = 0) -> int:
-    """Device the instance is to use, if devices are handed out in order.
+    """The device with IPUs for all local replicas that is this instance's.
 
-    With 0 the number of IPUs per replica is the launcher's.
+    With 0 the number of IPUs per replica is the launcher's. Instances of a host have
+    devices side by side.
     """
-    return getLocalInstanceIndex()
+    # Here: most programs never ask, and need not load the machine's description.
+    from ._devices import device_of
+
+    return device_of(_instance(), ipusPerReplica)
 
 
-def checkNumIpusPerReplica(ipus_per_replica: int) -> None:
-    """Error unless the program and the launcher agree."""
+def checkNumIpusPerReplica(ipus_per_replica: int) -> bool:
+    """True if program and launcher agree on the IPUs of a replica, else an error."""
     told = getNumIpusPerReplica()
     if isPopdistEnvSet() and told != ipus_per_replica:
         raise RuntimeError(
             f"The program uses {ipus_per_replica} IPUs per replica, but poprun was "
             f"told {told}. Pass --ipus-per-replica={ipus_per_replica}."
         )
+    return True
 
 
 def init() -> None:
-    """Get ready to talk to the other instances."""
-    _check_alone("init()")
+    """Get ready to talk to the other instances: waits until all are here."""
+    _BACKEND.start(_instance())
+
+
+def initializeBackend() -> None:
+    """The same as `init`."""
+    init()
 
 
 def isBackendInitialized() -> bool:
-    """Whether `init` has connected this instance to others: there are none."""
-    return False
+    """Whether `init` has been called."""
+    return _BACKEND.is_started
 
 
 def finalizeBackend() -> None:
     """Stop talking to other instances."""
+    _BACKEND.stop()
 
 
 def synchronize() -> None:
     """Wait until all instances are here."""
-    _check_alone("synchronize()")
+    _BACKEND.wait(_instance())
 
 
 def execute_on_instances(
-    instances: Iterable[int], function: Callable[..., Any], *args: Any
+    instances: Iterable[int],
+    function: Callable[..., Any],
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
-    """Call `function(*args)` if this instance is among them; else return None."""
-    return function(*args) if getInstanceIndex() in set(instances) else None
+    """Call `function` if this instance is among them; else return None.
 
-
-def _check_alone(what: str) -> None:
-    if getNumInstances() > 1:
-        raise RuntimeError(
-            f"popdist.{what}: talking to other instances is not available yet. Run the "
-            "program with one instance and several replicas."
-        )
+    Inside, `synchronize` waits for these instances alone.
+    """
+    chosen = frozenset(instances)
+    if getInstanceIndex() not in chosen:
+        return None
+    with _BACKEND.among(chosen):
+        return function(*args, **kwargs)

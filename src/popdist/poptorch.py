@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import poptorch
+from popple.distributed import get_instance
 
 from . import (
     checkNumIpusPerReplica,
@@ -48,6 +49,8 @@ class Options(poptorch.Options):
         distributed = self.Distributed
         distributed.configureProcessId(getInstanceIndex(), getNumInstances())
         distributed.__class__ = _Distributed
+        if get_instance().is_offline:
+            self.useOfflineIpuTarget()
 
     def replicationFactor(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused."""

@@ -17,8 +17,10 @@ __all__ = ["set_ipu_config"]
 
 def set_ipu_config(
     config: Any, ipus_per_replica: int | None = None, configure_device: bool = True
-) -> None:
+) -> Any:
     """Write into an `IPUConfig` which instance this is, and which IPUs it has.
+
+    Returns the configuration.
 
     Without `ipus_per_replica` the number that the launcher was told counts. With
     `configure_device=False` the choice of IPUs is the program's.
@@ -31,3 +33,4 @@ def set_ipu_config(
     distribution = config.experimental.multi_replica_distribution
     distribution.process_count = getNumInstances()
     distribution.process_index = getInstanceIndex()
+    return config

@@ -3,6 +3,7 @@
     popple.modelled(executor)     what a facade's object would cost on its target
     popple.model_graph(...)       place, plan and simulate a Graph
     popple.explain(model, name)   why an op or a layer costs what it costs
+    popple.advise(model)          does it fit, and what would make it fit
     popple.open_report(path)      read a report, ours or a genuine one
     popple.load_target(name)      a machine to model, built in or your own
 
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from popple._version import __version__
 
 if TYPE_CHECKING:
+    from popple.advice import advise
     from popple.options import ModelOptions
     from popple.pipeline import Modelled, explain, model_graph, modelled
     from popple.report import open_report
@@ -26,6 +28,7 @@ __all__ = [
     "ModelOptions",
     "Modelled",
     "__version__",
+    "advise",
     "explain",
     "load_target",
     "model_graph",
@@ -34,6 +37,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "advise": "popple.advice",
     "ModelOptions": "popple.options",
     "Modelled": "popple.pipeline",
     "explain": "popple.pipeline",

@@ -7,10 +7,12 @@
     |- PlacementError    blocks, stages or chips do not fit together
     |- PlanError         an op cannot be planned on the target
     |- ProgramError      a Program breaks a rule of `program.verify`
+    |- OutOfMemoryError  a program does not fit into the memory of its chips
     |- ReportError       a report is missing, corrupt or of an unknown format
     |- ArithmeticTrap    an operator overflowed or made a NaN, and that was to stop it
     |- DeviceError       a device does not exist or cannot be held
     |   `- DeviceBusyError   someone else holds it
+    |- DamagedFileError  a file of ours is not as it was written
     `- UsageError        a command line or an option makes no sense
 
 A message says what is wrong, `where` says where (the user's line or the full
@@ -20,6 +22,7 @@ name), and `remedy` says what to do about it.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
 
 
@@ -62,6 +65,14 @@ class ProgramError(PoppleError):
     """A Program breaks a rule of `program.verify`."""
 
 
+class OutOfMemoryError(PoppleError):
+    """A program does not fit, and was to be refused; `profile_path` is its report."""
+
+    def __init__(self, what: str, profile_path: str = "") -> None:
+        self.profile_path = profile_path
+        super().__init__(what)
+
+
 class ReportError(PoppleError):
     """A report is missing, corrupt or of an unknown format."""
 
@@ -76,6 +87,17 @@ class DeviceError(PoppleError):
 
 class DeviceBusyError(DeviceError):
     """Someone else holds the device: it may be free later."""
+
+
+class DamagedFileError(PoppleError):
+    """A file of ours is not as it was written: cut short, changed, or another's."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], why: str, *, remedy: str = ""
+    ) -> None:
+        self.path = os.fspath(path)
+        self.why = why
+        super().__init__(f"the file is damaged: {why}.", where=self.path, remedy=remedy)
 
 
 class UsageError(PoppleError):

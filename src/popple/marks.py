@@ -78,10 +78,13 @@ STAGE_OPTIONS = "_ipu_stage_options"
 """The facade's text about the ops of stages."""
 
 CHECKPOINT = "_ipu_recomputation_checkpoint"
-"""The tensor is to be kept where activations are recomputed. Nobody reads it yet."""
+"""The tensor is to be kept where activations are recomputed."""
 
 HALF = "_ipu_half"
 """The operation only imitates the machine's half precision."""
+
+HALF_PRODUCT = "_popple_half_product"
+"""On a product in single precision: the name of one in half that it stands for."""
 
 MULTI_CONV = "_ipu_multi_conv"
 """Notes on convolutions that run side by side, in text form."""

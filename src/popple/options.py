@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from popple.errors import UsageError
-from popple.graph import DType, Notes, Phase, Strategy
+from popple.graph import DType, Notes, Phase, Redone, Strategy
 from popple.plan import PlanOptions
 
 
@@ -14,14 +14,16 @@ from popple.plan import PlanOptions
 class UpdateOptions:
     """The optimiser as the model sees it: kind of op and state per weight.
 
-    `gradients` maps each trained weight to the value that is its gradient.
+    `gradients` maps each trained weight to the value that is its gradient. States have
+    the types `state_dtypes`, one by one; None, and what has no type there, is as in
+    `UpdateWeights`. An accumulator without a type has that of its gradient.
     """
 
     kind: str
     num_states: int
     gradients: Mapping[str, str]
-    state_dtype: DType = DType.F32
-    accumulator_dtype: DType = DType.F32
+    state_dtypes: tuple[DType | None, ...] = ()
+    accumulator_dtype: DType | None = DType.F32
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,13 @@ class ModelOptions:
 
     Without `ops` all ops are planned as `plan` says and as their notes do.
     `interleaved` is how stages of a pipeline take turns; `recompute` asks for forward
-    work to be done again in backward stages; collectives are merged up to
-    `merged_bytes`. With `outlined_layers` repeated layers become calls of one function:
-    quicker to plan, each layer planned as its first one is.
+    work to be done again in backward stages, `redone` for that on one chip too, and
+    says which; collectives are merged up to `merged_bytes`. With `outlined_layers`
+    repeated layers become calls of one function: quicker to plan, each layer planned as
+    its first one is. `synthetic` names inputs and outputs of the graph that do not
+    travel between host and device.
+    `memory_by_chip` bounds temporary memory of plans on chips, as shares of a tile's.
+    Without `vertex_code` the code of vertices takes no memory.
     """
 
     strategy: Strategy = Strategy.SINGLE
@@ -70,12 +76,16 @@ class ModelOptions:
     device_iterations: int = 1
     micro_batch: int = 1
     recompute: bool = True
+    redone: Redone | None = None
     interleaved: bool = False
     merged_bytes: int = 0
     outlined_layers: bool = False
     update: UpdateOptions | None = None
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     ops: OpOptions | None = None
+    synthetic: tuple[str, ...] = ()
+    memory_by_chip: Mapping[int, float] = field(default_factory=dict[int, float])
+    vertex_code: bool = True
     plan: PlanOptions = field(default_factory=PlanOptions)
 
     def __post_init__(self) -> None:

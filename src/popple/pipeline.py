@@ -18,29 +18,42 @@ asked for: most programs only run. `explain` says why one op costs what it costs
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from popple._version import __version__
 from popple.errors import UsageError
 from popple.graph import Graph, Strategy, all_ops
 from popple.lazy import LazyModule
+from popple.logs import get_logger
+from popple.text_table import render_html_table
 
 if TYPE_CHECKING:
+    from popple import case, place, plan, program, record, report, sim
     from popple import options as _options
-    from popple import place, plan, program, record, report, sim
     from popple.options import ModelOptions
     from popple.target import Target
 else:
     _options = LazyModule("popple.options")
+    case = LazyModule("popple.case")
     place = LazyModule("popple.place")
     plan = LazyModule("popple.plan")
     program = LazyModule("popple.program")
     record = LazyModule("popple.record")
     report = LazyModule("popple.report")
     sim = LazyModule("popple.sim")
+
+REPORT_FILES = ("debug.cbor", "framework.json", "profile.pop")
+"""The files of a report, in the order in which they are written."""
+
+# Scripts that measure compilation look for PopART's sentences in the log.
+_POPART_DEVICE = get_logger("popart", "devicex")
+_POPART_SESSION = get_logger("popart", "session")
+_POPART_TRANSFORM = get_logger("popart", "transform")
 
 Progress = Callable[[str], None]
 Traced = TypeVar("Traced")
@@ -111,10 +124,14 @@ def run_call(session: CallRunner[Data, Batch], inputs: Sequence[Data]) -> list[D
 # -- the cost
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Modelled:
-    """Everything known about one run of a program on its target."""
+    """Everything known about one run of a program on its target.
 
+    `captured` is the graph as it was handed in, `graph` what the chips run.
+    """
+
+    captured: Graph
     graph: Graph
     target: Target
     options: ModelOptions
@@ -137,26 +154,61 @@ class Modelled:
         """What all replicas draw in one run, a rough estimate."""
         return self.simulation.energy.of_replicas(self.graph.execution.replicas)
 
+    def summary(self) -> dict[str, str]:
+        """What people ask first, in words."""
+        fullest = self.simulation.peak_tile_bytes / self.target.chip.tile_memory_bytes
+        return {
+            "program": self.graph.name,
+            "target": f"{self.target.num_chips} x {self.target.chip.name}",
+            "cycles": f"{self.simulation.cost.cycles:,}",
+            "samples per second": f"{self.samples_per_second:,.0f}",
+            "fullest tile": f"{fullest:.0%}",
+            "fits": "yes" if self.simulation.fits else "no",
+        }
+
+    def __repr__(self) -> str:
+        parts = (f"{name}: {value}" for name, value in self.summary().items())
+        return f"Modelled({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        return render_html_table("Modelled", list(self.summary().items()))
+
 
 def model_graph(
     graph: Graph,
     target: Target,
     options: ModelOptions | None = None,
     progress: Progress = lambda stage: None,
+    store: plan.PlanStore | None = None,
 ) -> Modelled:
-    """Place, plan and simulate a captured graph."""
+    """Place, plan and simulate a captured graph; plans may come from a store."""
 
     options = options or _options.ModelOptions()
     clock = _Clock(progress)
+    _POPART_SESSION.info("Popart version: Popple %s", __version__)
+    sim.log_target(graph.name, target)
     clock.start("place")
-    placed = place.run_passes(graph, passes_of(options))
+    placed = place.run_passes(graph, passes_of(options), _log_pass)
+    _POPART_DEVICE.info("Poplar graph initialised")
     clock.start("plan")
-    planned = plan.plan_graph(placed, target, options.plan)
-    program.verify(planned.program)
+    _POPART_DEVICE.info("Starting compilation")
+    planned = plan.plan_graph(placed, target, options.plan, store=store)
+    if not options.vertex_code:
+        bare = replace(planned.program, has_vertex_code=False)
+        planned = replace(planned, program=bare)
     clock.start("simulate")
-    simulation = sim.simulate(planned.program, target)
+    phases = {op.name: op.phase.value for op, _ in all_ops(placed)}
+    simulation = sim.simulate(planned.program, target, phases)
     clock.stop()
-    return Modelled(placed, target, options, planned, simulation, clock.seconds)
+    sim.log_simulation(simulation)
+    _POPART_DEVICE.info("Graph compiled")
+    return Modelled(graph, placed, target, options, planned, simulation, clock.seconds)
+
+
+def _log_pass(done: place.Pass, graph: Graph) -> None:
+    """One line for each pass, in PopART's log."""
+    if _POPART_TRANSFORM.isEnabledFor(logging.DEBUG):
+        _POPART_TRANSFORM.debug("%s: %d ops", type(done).__name__, len(graph.ops))
 
 
 def passes_of(options: ModelOptions) -> list[place.Pass]:
@@ -164,13 +216,16 @@ def passes_of(options: ModelOptions) -> list[place.Pass]:
 
     What front ends capture has been through `RemoveDead`.
     """
-    passes: list[place.Pass] = []
+    gradients = options.update.gradients.values() if options.update else ()
+    passes: list[place.Pass] = [place.FuseDropout(frozenset(gradients))]
+    if options.synthetic:
+        passes.append(place.MakeOnDevice(frozenset(options.synthetic)))
     if (said := options.ops) is not None:
         passes.append(place.ApplyOpOptions(said.by_family, said.by_stage, said.by_kind))
     if update := options.update:
         passes += [
             place.UpdateWeights(
-                update.kind, update.num_states, update.gradients, update.state_dtype
+                update.kind, update.num_states, update.gradients, update.state_dtypes
             ),
             place.AccumulateGradients(options.accumulation, update.accumulator_dtype),
         ]
@@ -180,12 +235,14 @@ def passes_of(options: ModelOptions) -> list[place.Pass]:
     if memory.shared_updates is not None:
         passes.append(place.ShareUpdates(memory.shared_updates))
     # A pipeline recomputes by itself: its backward stages have numbers of their own.
-    if options.recompute and options.strategy is Strategy.SHARDED:
-        passes.append(place.Recompute())
+    is_staged = options.strategy is Strategy.SHARDED or options.redone is not None
+    if options.recompute and is_staged and options.strategy is not Strategy.PIPELINED:
+        passes.append(place.Recompute(options.redone))
     return [
         *passes,
         _sharing_of(options),
         # From here on every op has its chip and stage.
+        *([place.BoundMemory(bounds)] if (bounds := options.memory_by_chip) else []),
         place.Offload(
             weights=memory.weights_off_chip,
             states=memory.states_off_chip,
@@ -206,7 +263,7 @@ def _sharing_of(options: ModelOptions) -> place.Pass:
     """How the chips of a replica share the work; one chip needs no sharing."""
 
     if options.strategy is Strategy.PIPELINED:
-        return place.Pipeline(options.recompute, options.interleaved)
+        return place.Pipeline(options.recompute, options.interleaved, options.redone)
     is_phased = options.strategy is Strategy.PHASED
     return place.Shard(Strategy.PHASED if is_phased else Strategy.SHARDED)
 
@@ -222,7 +279,8 @@ def write_report(
 ) -> Path:
     """Write the report of a modelled program; the path of its profile.pop.
 
-    All runs are alike: `num_runs` says how many the report shows. `name_compute_set`
+    All runs are alike: `num_runs` says how many the report shows, 0 for a program that
+    does not fit into memory and cannot be run. `name_compute_set`
     gives compute sets the names that users of a facade know.
     """
 
@@ -235,11 +293,15 @@ def write_report(
         framework_version=framework_version,
         seconds=modelled.seconds,
     )
+    told = case.Case(modelled.captured, modelled.target, modelled.options, framework)
+    contents = replace(contents, case_text=case.render_case(told))
     if name_compute_set is not None:
         contents = contents.with_names(name_compute_set)
-    if num_runs > 1:
+    if num_runs != 1:
         contents = record.repeat_run(contents, num_runs)
-    return report.write_report(contents, directory)
+    path = report.write_report(contents, directory)
+    get_logger("poplar", "PROFILER").info("Profile saved to: %s", path)
+    return path
 
 
 def modelled(program: Any) -> Modelled:
@@ -272,6 +334,7 @@ def explain(subject: Any, name: str = "") -> report.Explanation:
         model.simulation.cost.cycles,
         rows,
         frozenset(op.name for op, _ in all_ops(model.graph) if op.name not in timed),
+        report.add_times(record.record_chip_times(model.simulation)),
     )
     return report.explain_run(run, name)
 

@@ -1,4 +1,4 @@
-"""Rows of text as aligned lines for the terminal, or as a table in Markdown.
+"""Rows of text as aligned lines for the terminal, or as a table in Markdown or HTML.
 
 In: rows of cells, all of the same length. Out: lines, or one text.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 Row = Sequence[str]
 
@@ -69,3 +70,12 @@ def render_markdown_table(header: Row, rows: Iterable[Row]) -> str:
     lines = [tuple(header), ("---",) * len(header)]
     lines += [tuple(cell.replace("|", "\\|") for cell in row) for row in rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def render_html_table(title: str, rows: Iterable[Row]) -> str:
+    """A title over rows, as notebooks show an object."""
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
+        for row in rows
+    )
+    return f"<table><caption>{escape(title)}</caption><tbody>{body}</tbody></table>"

@@ -7,6 +7,18 @@ what it would cost on an IPU from Popple's model.
 
 from __future__ import annotations
 
+try:
+    import torch as _torch  # noqa: F401 - first, to say what is missing
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "PopTorch programs need PyTorch, which is not installed. Install it with: "
+        "pip install 'popple[torch]'; the build without CUDA is smaller by gigabytes: "
+        "pip install torch --index-url https://download.pytorch.org/whl/cpu",
+        name="torch",
+    ) from error
+
 from . import _args_parser as _args_parser  # programs reach for these three
 from . import _impl as _impl
 from . import _poplar_executor as _poplar_executor

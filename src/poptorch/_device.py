@@ -1,8 +1,8 @@
-"""The virtual pod that models attach to.
+"""The virtual machine that models attach to.
 
-POPPLE_TARGET names the system (default: a Bow Pod16). Attaching holds as many IPUs as
-the model needs, in this process and against others; detaching lets go of them. On the
-IPU model nothing is held.
+`popple.device.find_machine` says which one (default: a Bow Pod16 that never blocks).
+Attaching holds as many IPUs as the model needs, in this process and against others;
+detaching lets go of them. On the IPU model nothing is held.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from popple.device import Device, Lease, Pod
+from popple.device import Device, Lease, Pod, find_machine
 from popple.errors import DeviceBusyError, DeviceError
-from popple.session.settings import DEFAULT_TARGET, read_settings
-from popple.target import System, Target, load_system
+from popple.session.settings import read_settings
+from popple.target import System, Target
 
 from ._errors import Error, check
 from ._logging import TRACE, logger
@@ -28,6 +28,7 @@ __all__ = [
     "ipuHardwareIsAvailable",
     "ipuHardwareVersion",
     "is_ipu_model",
+    "least_ipus",
     "model_target",
     "num_ipus",
     "poptorchAtExit",
@@ -41,7 +42,15 @@ _VERSIONS = {"ipu1": 1, "ipu2": 2, "ipu21": 21}
 
 def system() -> System:
     """The system that programs see."""
-    return load_system(read_settings().target or DEFAULT_TARGET)
+    return _pod().system
+
+
+def _pod(min_chips: int = 0) -> Pod:
+    try:
+        return Pod(find_machine(read_settings().target, min_chips=min_chips))
+    except DeviceError as error:
+        # A partition or a kind of pod that the environment names and nobody knows.
+        raise Error(str(error)) from error
 
 
 def is_ipu_model(options: Options) -> bool:
@@ -75,6 +84,12 @@ def num_ipus(ipus_per_replica: int, options: Options) -> int:
     return rounded
 
 
+def least_ipus(ipus_per_replica: int, options: Options) -> int:
+    """IPUs to hold for a model that takes at least so many per replica."""
+    wanted = ipus_per_replica * options.replication_factor
+    return 1 << (wanted - 1).bit_length()
+
+
 class Attachment:
     """The hold of one model on its IPUs, from `hold` to `release`.
 
@@ -90,12 +105,31 @@ class Attachment:
         self._wait = wait
         self._lease: Lease | None = None
 
+    def reserve(self, least: int) -> None:
+        """Hold at least so many IPUs while a model is traced.
+
+        A program is refused now, not after half a minute of tracing. `hold` says how
+        many IPUs it really takes. Nothing is logged: programs look for one line.
+        """
+        if is_ipu_model(self._options):
+            return
+        pod = _pod()
+        with _acquiring(pod, least):
+            if self._chosen is not None:
+                least = pod.device(self._chosen).num_chips
+            # What no device has is refused by `hold`, which knows the true number.
+            if pod.find(least):
+                self._lease = self._acquire(pod, least)
+
     def hold(self, count: int) -> None:
-        """Hold `count` IPUs, or those of the device the user chose."""
+        """Hold `count` IPUs, or those of the device the user chose.
+
+        What `reserve` took is kept, or exchanged for a device of the right size.
+        """
         if not is_ipu_model(self._options):
-            pod = Pod(system())
+            pod = _pod()
             with _acquiring(pod, count):
-                self._lease = self._acquire(pod, count)
+                self._lease = self._keep_or_acquire(pod, count)
             _log_acquired(count, self._lease.device)
             logger.log(TRACE, "Attached to device %d", self._lease.device.id)
         self.is_held = True
@@ -103,27 +137,49 @@ class Attachment:
     def choose(self, count: int) -> None:
         """Find the device to compile for; someone may hold it."""
         if not is_ipu_model(self._options):
-            pod = Pod(system())
+            pod = _pod()
             with _acquiring(pod, count):
                 _log_acquired(count, _candidates(pod, count, self._chosen)[0])
 
     def release(self) -> None:
         """Let others use the IPUs."""
-        if self._lease is not None:
+        # A lease exchanged for nothing, because all was busy, has ended already.
+        if self._lease is not None and self._lease.is_held:
             self._lease.release()
         self._lease = None
         self.is_held = False
         logger.debug("Detached from device")
 
     @property
+    def has_ipus(self) -> bool:
+        """Whether IPUs are held or reserved; on the IPU model, as if they were."""
+        return self._lease is not None or self.is_held
+
+    def running(self) -> AbstractContextManager[None]:
+        """A program runs inside the block: others see the IPUs as busy."""
+        return nullcontext() if self._lease is None else self._lease.activity.running()
+
+    @property
     def _chosen(self) -> int | None:
         return self._options._values.get("ipu_id")
+
+    def _keep_or_acquire(self, pod: Pod, count: int) -> Lease:
+        reserved = self._lease
+        if reserved is not None and reserved.is_held:
+            _candidates(pod, count, self._chosen)
+            if reserved.device.num_chips == count:
+                return reserved
+        return self._acquire(pod, count)
 
     def _acquire(self, pod: Pod, count: int) -> Lease:
         _candidates(pod, count, self._chosen)  # refuses what will never be free
         for attempt in itertools.count():
             try:
-                return pod.acquire(num_chips=count, id=self._chosen)
+                # What was reserved is given up at the first try: two models that wait
+                # for more while they keep some would wait for each other.
+                return pod.acquire(
+                    num_chips=count, id=self._chosen, instead_of=self._lease
+                )
             except DeviceBusyError:
                 if attempt and not _environment_says_wait():
                     raise
@@ -170,9 +226,16 @@ def _environment_says_wait() -> bool:
     return os.environ.get("POPTORCH_WAIT_FOR_IPU", "0") not in ("", "0")
 
 
-def model_target(ipus_per_replica: int, replicas: int) -> Target:
-    """The machine to model: as many chips of the system as the model asks for."""
-    return Target(system(), ipus_per_replica, replicas)
+def model_target(
+    ipus_per_replica: int, replicas: int, is_spread: bool = False
+) -> Target:
+    """The machine to model: as many chips of the system as the model asks for.
+
+    Replicas that are spread over processes may need several such systems, which are
+    modelled as the next larger one.
+    """
+    least = ipus_per_replica * replicas if is_spread else 0
+    return Target(_pod(least).system, ipus_per_replica, replicas)
 
 
 def poptorchAtExit() -> None:
@@ -181,7 +244,7 @@ def poptorchAtExit() -> None:
 
 def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:
     """Whether the virtual pod has a device with `num_ipus` IPUs."""
-    return not _environment_says_model() and bool(Pod(system()).find(num_ipus))
+    return not _environment_says_model() and bool(_pod().find(num_ipus))
 
 
 def ipuHardwareVersion() -> int:

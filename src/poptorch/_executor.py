@@ -16,22 +16,25 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from popple.session.interrupts import sleep_safely, uninterrupted
 from popple.session.times import CallTimes, Latency, PerfCounters
+from popple.text_table import render_html_table
 
 from . import profiling
-from ._arguments.args import ArgsParser, BoundArgs
+from ._arguments.args import ArgsParser, BoundArgs, bound_of
 from ._device import Attachment, is_ipu_model, num_ipus
 from ._errors import Error, check
 from ._logging import logger
 from ._model.host_tensors import is_wrapped, linked_executor, unwrap, wrap
 from ._model.printing import module_repr
-from ._model.saving import read_arguments, save_model
 from .enums import CommGroupType, ConnectionType, VariableRetrievalMode
 from .options import Options
 
 if TYPE_CHECKING:
+    from popple.case import Case
     from popple.engine.torch.session import ReplicaGrouping
     from popple.pipeline import Modelled
+    from popple.session import Archive
 
     from ._model.compiled_model import CompiledModel
 
@@ -52,33 +55,30 @@ class PoplarExecutor:
     def __init__(
         self,
         model: nn.Module,
-        options: Options,
+        options: Options | None,
         training: bool,
         poptorch_version: str,
         optimizer: torch.optim.Optimizer | None = None,
         user_model: nn.Module | None = None,
     ) -> None:
         from ._model.compiler import checked_link
+        from ._model.given import own_optimizer, own_options
 
-        self._link = checked_link(optimizer, options, training)
-        self._model = model
+        self._model, self._training = model, training
         self._user_model = user_model if user_model is not None else model
-        self._training = training
+        self._options = options = own_options(options, training)
+        self._optimizer = own_optimizer(optimizer, self._user_model, training)
+        self._link = checked_link(self._optimizer, options, training)
         self._poptorch_version = poptorch_version
-        self._optimizer = optimizer
-        self._options = options
-        self._parser = ArgsParser(model)
+        self._args_parser: Any = ArgsParser(model)  # wrappers put in their own
         self._compiled: CompiledModel | None = None
-        self._device = Attachment(options)
+        self._device = Attachment(options, wait=sleep_safely)
         self._groupings: dict[str, ReplicaGrouping] = {}
         self._host_is_old = False
-        self._weights_version = 0
-        self._synced_version = 0
-        self._source: PoplarExecutor | None = None
+        self._weights_version = self._synced_version = 0
+        self._source = None if training else linked_executor(self._user_model)
         if training:
             wrap(self._user_model, self)
-        else:
-            self._source = linked_executor(self._user_model)
         kind = "trainingModel" if training else "inferenceModel"
         self._profiling = profiling.Channel(f"poptorch.{kind}")
         self._profiling.instrument(self, *_TRACED_METHODS)
@@ -119,26 +119,41 @@ class PoplarExecutor:
 
         self._groupings.pop(name, None)
         if kind is not CommGroupType.All:
-            replicas = self._options.replication_factor
+            distributed = self._options.Distributed
+            replicas = self._options.replication_factor * distributed.numProcesses
             self._groupings[name] = make_grouping(kind, size, mode, replicas)
 
     def __repr__(self) -> str:
         return module_repr(self._user_model)
 
+    def _repr_html_(self) -> str:
+        rows = (
+            ("model", type(self._user_model).__name__),
+            ("for", "training" if self._training else "inference"),
+            ("compiled", "yes" if self.isCompiled() else "no"),
+            ("attached", "yes" if self.isAttachedToDevice() else "no"),
+        )
+        return render_html_table("PopTorch model", rows)
+
     # -- compiling and running
 
+    @uninterrupted
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments without running."""
         if self.isCompiled():
             logger.warning("The model is already compiled: compile() changes nothing.")
             return
-        self._compile(self._parser(args, kwargs))
+        self._compile(self._bound(args, kwargs))
 
+    def _bound(self, args: Any, kwargs: Any) -> BoundArgs:
+        return bound_of(self._args_parser(args, kwargs, self.isCompiled()))
+
+    @uninterrupted
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model on a batch; the first call compiles it."""
         self._check_online()
         self._check_cycle_counter()
-        bound = self._parser(args, kwargs)
+        bound = self._bound(args, kwargs)
         compiled = self._compiled
         if compiled is None:
             compiled = self._compile(bound)
@@ -152,17 +167,19 @@ class PoplarExecutor:
         if self._training:
             self._host_is_old = True
             self._weights_version += 1
-        with self._profiling.tracepoint("modelExecution"):
+        with self._profiling.tracepoint("modelExecution"), self._device.running():
             result = compiled.run(bound)
         self._log_cycles()
         return result
 
-    def _compile(self, bound: BoundArgs) -> CompiledModel:
+    def _compile(
+        self, bound: BoundArgs, executable: Archive | None = None
+    ) -> CompiledModel:
         from ._model.compiler import Compiler
 
         if self._training and not is_wrapped(self._user_model):
             wrap(self._user_model, self)  # destroy() had unwrapped it
-        self._link.name_parameters(self._user_model)
+        self._link.name_parameters(self._named_module)
         compiler = Compiler(
             module=self._model,
             options=self._options,
@@ -171,6 +188,7 @@ class PoplarExecutor:
             link=self._link,
             groupings=self._groupings,
             device=self._device,
+            executable=executable,
         )
         with self._profiling.tracepoint("modelCompilation"):
             self._compiled = compiler.compile(bound)
@@ -184,15 +202,38 @@ class PoplarExecutor:
         return self._compiled is not None
 
     @property
+    def _named_module(self) -> nn.Module:
+        from ._model.given import named_module
+
+        return named_module(self._model, self._user_model)
+
+    # What wrappers of PopTorch look at
+
+    @property
     def _executable(self) -> CompiledModel | None:
         """What programs look at to know whether the model is compiled."""
         return self._compiled
+
+    @property
+    def _executable_inputs(self) -> BoundArgs | None:
+        """The arguments the model is compiled for."""
+        return None if self._compiled is None else self._compiled.arguments
+
+    @property
+    def _is_attached(self) -> bool:
+        return self._device.is_held
+
+    @property
+    def _dict_optimizer(self) -> dict[str, Any]:
+        """The optimiser's settings by the device's names, each with is-constant."""
+        return self._link.as_dict()
 
     def _get_compiled(self) -> CompiledModel:
         if self._compiled is None:
             raise Error("Model has not been compiled or has been destroyed.")
         return self._compiled
 
+    @uninterrupted
     def destroy(self) -> None:
         """Forget the compiled model and give the module back as it was."""
         if not self.isCompiled():
@@ -207,14 +248,16 @@ class PoplarExecutor:
 
     # -- weights
 
+    @uninterrupted
     def copyWeightsToHost(self) -> None:
         """Copy the device's weights and buffers to the module."""
         session = self._get_compiled().session
         if session.memory is not None:
             logger.debug("Writing weights from IPU to host")
-            session.read(self._user_model)
+            session.read(self._named_module)
         self._host_is_old = False
 
+    @uninterrupted
     def copyWeightsToDevice(self) -> None:
         """Copy the module's weights and buffers to the device.
 
@@ -226,7 +269,7 @@ class PoplarExecutor:
             self._source.copyWeightsToHostIfNeeded()
             self._synced_version = self._source._weights_version
         logger.debug("Writing weights from host to IPU memory")
-        compiled.session.load(self._user_model)
+        compiled.session.load(self._named_module)
 
     def copyWeightsToHostIfNeeded(self) -> bool:
         """Copy weights to the module if training changed them; whether it did."""
@@ -249,7 +292,7 @@ class PoplarExecutor:
                 "No buffers can be sent: name them first with "
                 "poptorch.Options().updatableNamedBuffers([...])."
             )
-        self._get_compiled().session.load_buffers(self._user_model, names)
+        self._get_compiled().session.load_buffers(self._named_module, names)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Load weights into the module and, if attached, onto the device."""
@@ -264,6 +307,7 @@ class PoplarExecutor:
         if source is not None and source._weights_version != self._synced_version:
             self.copyWeightsToDevice()
 
+    @uninterrupted
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Use other optimiser settings from the next call on; the kind must stay."""
         self._link.use(optimizer)
@@ -276,6 +320,7 @@ class PoplarExecutor:
         """Whether the model holds its IPUs."""
         return self._device.is_held
 
+    @uninterrupted
     def attachToDevice(self) -> None:
         """Hold the IPUs the model needs and load it onto them."""
         compiled = self._get_compiled()
@@ -291,6 +336,7 @@ class PoplarExecutor:
         self._link.attach(self.copyWeightsToHostIfNeeded)
         self._get_compiled().send_random()
 
+    @uninterrupted
     def detachFromDevice(self) -> None:
         """Let go of the IPUs; weights go to the host first."""
         compiled = self._get_compiled()
@@ -345,8 +391,8 @@ class PoplarExecutor:
         """Times of the newest call, in seconds, by event and tensor."""
         if self._compiled is None:
             return self._times().counters(0, 0)
-        traced = self._compiled.step.traced
-        return self._times().counters(traced.num_inputs, traced.num_outputs)
+        facts = self._compiled.step.facts
+        return self._times().counters(facts.num_inputs, facts.num_outputs)
 
     def getHostIpuLatency(self) -> Latency:
         """Least, greatest and average time to send an input, in seconds."""
@@ -377,14 +423,15 @@ class PoplarExecutor:
         `poptorch.load` gives back a file with the module; one without is for
         `loadExecutable` of a model wrapped again.
         """
-        arguments = self._get_compiled().arguments
+        from ._model.saving import Exported, save_model
+
+        compiled, exported = self._get_compiled(), None
         state = self.rng_state if save_rng_state else []
-        exported = None
         if export_model:
             self._sync_to_host()
-            exported = (self.model, self._options, self._optimizer)
+            exported = Exported(self.model, self._options, self._optimizer)
         identity = (self._poptorch_version, self._training)
-        save_model(filename, identity, arguments, state, exported)
+        save_model(filename, identity, compiled, state, exported)
 
     def __getstate__(self) -> dict[str, Any]:
         """Models are saved in files of their own once they are compiled."""
@@ -403,13 +450,18 @@ class PoplarExecutor:
         self.save(filename, export_model)
 
     def loadExecutable(self, filename: str) -> None:
-        """Compile as a file of `save` or `compileAndExport` says."""
-        self._compile_for(read_arguments(filename, self._poptorch_version))
+        """Take the compiled step of a file; nothing in it is executed."""
+        from ._model.saving import open_executable
 
-    def _compile_for(self, arguments: BoundArgs) -> None:
-        """Compile anew for arguments that were saved."""
+        arguments, archive = open_executable(filename, self._poptorch_version)
+        self._compile_for(arguments, archive)
+
+    @uninterrupted
+    def _compile_for(self, arguments: BoundArgs, executable: Archive | None) -> None:
+        """Compile for arguments that were saved, with the step that was."""
         self.destroy()
-        self._compile(arguments)
+        tensors = (tensor.contiguous() for tensor in arguments.tensors())
+        self._compile(arguments.rebuild(tensors), executable)
 
     # -- what it costs
 
@@ -456,3 +508,7 @@ class PoplarExecutor:
     def __popple__(self) -> Modelled:
         """The model of this program on its IPUs, for `popple.modelled(executor)`."""
         return self._get_compiled().cost.modelled()
+
+    def __popple_case__(self) -> Case:
+        """What is modelled, for `popple.advise(executor)`."""
+        return self._get_compiled().cost.request.case

@@ -7,15 +7,18 @@ from typing import Any
 from torch import nn
 
 from ._errors import Error
-from ._model.host_tensors import is_wrapped, resume, suspend
+from ._executor import PoplarExecutor
+from ._model.host_tensors import is_wrapped, resume, suspend, unwrap
 from ._tracing.trace import isRunningOnIpu
 
 __all__ = [
+    "PoplarExecutor",
     "createPoptorchError",
     "isDispatchTracing",
     "isRunningOnIpu",
     "isWrapped",
     "rewrapModelIfNecessary",
+    "unwrapIfWrapped",
     "unwrapModelIfNecessary",
 ]
 
@@ -36,6 +39,13 @@ def createPoptorchError(msg: str) -> Error:
 def isWrapped(obj: object) -> bool:
     """Whether a module is wrapped for training."""
     return is_wrapped(obj)
+
+
+def unwrapIfWrapped(obj: Any) -> Any:
+    """The module with its plain classes, for good; other objects as they are."""
+    if isinstance(obj, nn.Module):
+        unwrap(obj)
+    return obj
 
 
 def unwrapModelIfNecessary(model: nn.Module) -> None:

@@ -22,6 +22,8 @@ from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
 
+from popple import logs
+
 __all__ = ["TRACE", "logger", "setLogLevel", "setPopartLogLevel"]
 
 TRACE = 5
@@ -99,10 +101,10 @@ def _valid_levels() -> str:
 
 
 def setPopartLogLevel(level: str) -> None:
-    """Show messages of the original's back end; there are none here."""
+    """Show lines of the back end: of passes and of the compilation, when modelled."""
     if not isinstance(level, str) or level not in _LEVELS:
         raise ValueError(f"Level must be one of {', '.join(_LEVELS)}")
-    logging.getLogger("popart").setLevel(_python_level(level))
+    logs.set_level("popart", level)
 
 
 def _log_uncaught(

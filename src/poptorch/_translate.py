@@ -1,7 +1,7 @@
 """From PopTorch's options to the core's: the one place where they are understood.
 
-Every setter of `Options` is either in `TRANSLATED`, with what becomes of it, or in
-`WITHOUT_EFFECT`, with the reason. A test fails for a setter in neither table.
+Every setter of `Options` is in a table of `_options/tables.py`, with what becomes of it
+here or with the reason why nothing does. A test fails for a setter in neither table.
 
 The planner is imported where it is asked for: most programs only run.
 """
@@ -9,7 +9,8 @@ The planner is imported where it is asked for: most programs only run.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -21,7 +22,7 @@ from popple.engine.torch import (
 )
 from popple.engine.torch.session import Groupings, SessionOptions, Watched
 from popple.errors import UsageError
-from popple.graph import DType, Strategy
+from popple.graph import DType, Graph, Redone, Role, Strategy
 from popple.session import (
     BatchPlan,
     InputGroups,
@@ -41,7 +42,6 @@ from ._tracing.strategies import (
 )
 from .enums import (
     CommGroupType,
-    ConnectionType,
     MeanReductionStrategy,
     OutputMode,
     OverlapMode,
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from popple.plan import PlanOptions
 
 __all__ = [
-    "TRANSLATED",
-    "WITHOUT_EFFECT",
     "automatic_scaling",
     "batch_plan",
     "check_supported",
@@ -67,64 +65,8 @@ __all__ = [
     "repetition",
     "session_options",
     "update_rule",
+    "with_synthetic_data",
 ]
-
-TRANSLATED = {
-    "deviceIterations": "micro-batches per call; Repeat in the program",
-    "anchorTensor": "the step returns the tensor too; getAnchoredTensor() reads it",
-    "replicationFactor": "replicas run in turn; collectives in the program",
-    "inputReplicaGrouping": "which share of a batch a replica reads",
-    "broadcastBuffers": "one set of buffers, or one per replica",
-    "outputMode": "which outputs a call returns",
-    "randomSeed": "seed of the device's random numbers",
-    "setExecutionStrategy": "chips and stages of blocks",
-    "autoRoundNumIPUs": "IPUs held on the virtual pod",
-    "connectionType": "when the virtual pod's IPUs are held",
-    "useIpuId": "which of the virtual pod's devices is held",
-    "useIpuModel": "no device is held",
-    "useOfflineIpuTarget": "compile only",
-    "setAvailableMemoryProportion": "memory bound of matmul and convolution plans",
-    "enableExecutableCaching": "modelled cycles are kept and found again",
-    "enableSyntheticData": "inputs are made once, not read from the call",
-    "enableProfiling": "a report is written when compiling",
-    "modelName": "directory of the report",
-    "logCycleCount": "cycleCount() answers with the modelled cycles",
-    "showCompilationProgressBar": "progress bar while compiling and modelling",
-    "updatableNamedBuffers": "buffers that copyNamedBuffersToDevice() sends",
-    "Training.gradientAccumulation": "micro-batches per update",
-    "Training.accumulationAndReplicationReductionType": "mean or sum of gradients",
-    "Training.setAutomaticLossScaling": "the loss scale adapts to float16 gradients",
-    "Training.setMeanAccumulationAndReplicationReductionStrategy": "how to round means",
-    "TensorLocations.numIOTiles": "tiles for host traffic beside compute",
-    "TensorLocations.setAccumulatorLocation": "off chip: loads and stores around sums",
-    "TensorLocations.setOptimizerLocation": "off chip, and shared out over replicas",
-    "TensorLocations.setWeightLocation": "off chip: loaded where they are read",
-    "relaxOptimizerAttributesChecks": "unknown optimiser attributes only in debug logs",
-    "Precision.setPartialsType": "type of partial sums in plans",
-    "Precision.enableFloatingPointExceptions": "operators are checked as they run",
-    "Precision.enableStochasticRounding": "float16 results and weights round at random",
-    "Distributed.disable": "this process alone",
-    "Distributed.setEnvVarNames": "number of processes; their replicas in the model",
-    "Distributed.configureProcessId": "number of processes; their replicas too",
-    "_Popart.setEngineOptions": "autoReport.* asks for a report",
-}
-
-WITHOUT_EFFECT = {
-    "appendToLocationExcludes": "the user's line is found without a list of excludes",
-    "disableModuleNamescope": "names of ops are not shown to programs",
-    "enableStableNorm": "norms are PyTorch's own, which are the stable ones",
-    "logDir": "there are no log files",
-    "maxRepeatLogs": "no log line is repeated",
-    "sourceLocationExcludes": "the user's line is found without a list of excludes",
-    "syncPattern": "the model has one pattern of synchronisation",
-    "Jit.traceModel": "deprecated in PopTorch",
-    "Precision.halfFloatCasting": "deprecated in PopTorch",
-    "Precision.runningStatisticsAlwaysFloat": "deprecated in PopTorch",
-    "TensorLocations.setActivationLocation": "activations are modelled on chip",
-    "Training.setConvolutionDithering": "small tensors are always spread over tiles",
-    "_Popart.set": "names of a back end that is not there",
-    "_Popart.setPatterns": "rewrites of a back end that is not there",
-}
 
 _MERGE = "replicatedCollectivesSettings.mergeAllReduceCollectives"
 _SCALING = "automaticLossScalingSettings."
@@ -147,6 +89,10 @@ _OVERLAPS = {
 # Tensors with fewer elements stay where they are: defaults of PopART's session options.
 _MIN_OFF_CHIP = 2
 _MIN_SHARED = 8192
+_RECOMPUTATION = "autoRecomputation"
+# Numbers of PopART's RecomputationType.
+_PIPELINE_STAGES = 3
+_REDONE = {0: None, 1: Redone.STANDARD, 2: Redone.NORMS, 4: Redone.ALL}
 _UPDATE_OPS = {
     "sgd": "sgd_update",
     "momentum": "momentum_update",
@@ -169,13 +115,6 @@ def check_supported(options: Options, training: bool) -> None:
             "An inference model cannot accumulate gradients: gradientAccumulation is "
             f"{options.Training.gradient_accumulation}. Use deviceIterations to run "
             "several batches per call."
-        )
-    is_offline = options.connection_type is ConnectionType.Never
-    if options.Distributed.numProcesses > 1 and not is_offline:
-        raise Error(
-            "Training and inference over several processes are not available yet. Use "
-            "replicationFactor in one process, or Options.Distributed.disable(). With "
-            "useOfflineIpuTarget() the model can be compiled and its cost asked for."
         )
 
 
@@ -244,6 +183,7 @@ def session_options(
     training: bool,
     watched: tuple[Watched, ...] = (),
     groupings: Groupings | None = None,
+    num_buffer_sets: int = 1,
 ) -> SessionOptions:
     """How a compiled step is repeated, fed and watched."""
     backend = options._Popart.options
@@ -253,7 +193,8 @@ def session_options(
         repetition=repetition(options, training),
         watched=watched,
         groupings=groupings or {},
-        num_buffer_sets=1 if options.broadcast_buffers else options.replication_factor,
+        process=options.Distributed.processId,
+        num_buffer_sets=num_buffer_sets,
         seed=options._values.get("random_seed"),
         automatic=automatic_scaling(options),
         is_synthetic=bool(backend.get("syntheticDataMode")),
@@ -330,27 +271,52 @@ def model_options(
         replicas=num_replicas(options),
         device_iterations=options.device_iterations,
         micro_batch=micro_batch,
-        recompute=core_strategy(options) is Strategy.PIPELINED,
+        **_recomputation(options),
         merged_bytes=_merged_bytes(options),
-        update=_update_options(optimizer, gradients) if optimizer else None,
+        update=_update_options(options, optimizer, gradients) if optimizer else None,
         memory=_memory_options(options),
+        memory_by_chip=options.available_memory_proportion,
         plan=_plan_options(options, overlap),
     )
 
 
+def _recomputation(options: Options) -> dict[str, Any]:
+    """What is computed again: stages of a pipeline, unless the program says else."""
+    said = options._Popart.options.get(_RECOMPUTATION, _PIPELINE_STAGES)
+    if int(said) == _PIPELINE_STAGES:
+        return {"recompute": core_strategy(options) is Strategy.PIPELINED}
+    check(int(said) in _REDONE, f"Unknown {_RECOMPUTATION} {said!r}.")
+    redone = _REDONE[int(said)]
+    return {"recompute": redone is not None, "redone": redone}
+
+
+def with_synthetic_data(
+    model: ModelOptions, options: Options, graph: Graph
+) -> ModelOptions:
+    """The same, without host traffic if all data are synthetic."""
+    if not options._Popart.options.get("syntheticDataMode"):
+        return model
+    inputs = {value.name for value in graph.with_role(Role.INPUT)}
+    return replace(model, synthetic=tuple(sorted(inputs | set(graph.outputs))))
+
+
 def _update_options(
-    optimizer: torch.optim.Optimizer, gradients: dict[str, str]
+    options: Options, optimizer: torch.optim.Optimizer, gradients: dict[str, str]
 ) -> UpdateOptions:
     from popple.options import UpdateOptions
 
     description = describe(optimizer, is_automatic=False)
     rule = make_rule(description, tuple(() for _ in description.groups))
-    slots = [slot for slot in rule.slots if slot != "step"]
+    if rule.accumulator_type is None and accumulation(options, True) > 1:
+        # One tensor is accumulator and velocity: it has the weight's type, and the
+        # update scales it instead of clearing it.
+        return UpdateOptions("sgd_update", 0, gradients, accumulator_dtype=None)
+    slots = [dtype for slot, dtype in rule.slots.items() if slot != "step"]
     return UpdateOptions(
         kind=_UPDATE_OPS[rule.kind],
         num_states=len(slots),
         gradients=gradients,
-        state_dtype=_core_dtype(description.first_type),
+        state_dtypes=tuple(_core_dtype(dtype) if dtype else None for dtype in slots),
         accumulator_dtype=_core_dtype(description.accumulator_type),
     )
 
@@ -393,12 +359,9 @@ def _core_dtype(dtype: torch.dtype) -> DType:
 def _plan_options(options: Options, overlap: OverlapMode) -> PlanOptions:
     from popple.plan import IoOptions, Overlap, PlanOptions
 
-    proportions = options.available_memory_proportion
-    default = PlanOptions()
     partials = options._Popart.options.get("partialsTypeMatMuls", "float")
     check(partials in ("float", "half"), f"Unknown partials type {partials!r}.")
     return PlanOptions(
-        memory_proportion=min(proportions.values(), default=default.memory_proportion),
         partials="f16" if partials == "half" else "f32",
         outline=bool(options._Popart.options.get("enableOutlining", True)),
         io=IoOptions(

@@ -29,6 +29,7 @@ from ._options.groups import (
     _TrainingOptions,
 )
 from ._options.locations import TensorLocationSettings, _TensorLocationOptions
+from ._options.notices import noting
 from ._options.root import _SimpleOptions
 from ._tracing.strategies import (
     ParallelPhasedExecution,
@@ -125,8 +126,8 @@ class Options(_SimpleOptions):
     def enableExecutableCaching(self, path: str | None) -> Options:
         """Keep compiled models under `path` and use them again; None: do not."""
         if path is not None:
-            self._popart.set("cachePath", path)
-        self._popart.set("enableEngineCaching", path is not None)
+            self._popart._put("cachePath", path)
+        self._popart._put("enableEngineCaching", path is not None)
         return self
 
     def useOfflineIpuTarget(self, ipu_version: int = 2) -> Options:
@@ -190,7 +191,7 @@ class Options(_SimpleOptions):
 
     def loadFromFile(self, filepath: str) -> Options:
         """Call the setters a file lists, one per line, without `options.`."""
-        apply_file(self, filepath)
+        apply_file(self, filepath, option_names())
         return self
 
     def from_json(self, string: str) -> Options:
@@ -282,6 +283,13 @@ _GROUPS: dict[str, type] = {
     "Jit": _JitOptions,
     "_Popart": _PopartOptions,
 }
+# What Options itself defines, what it inherits, and each group.
+for _owner, _prefix in (
+    (Options, ""),
+    (_SimpleOptions, ""),
+    *((_cls, f"{_name}.") for _name, _cls in _GROUPS.items()),
+):
+    noting(_owner, _prefix)
 _NOT_SETTERS = {"clone", "defaultOutputMode", "from_json", "loadFromFile", "toDict"}
 
 

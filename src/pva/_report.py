@@ -92,6 +92,11 @@ class Report:
         # With the last part of it that is in use, not with the report as a whole.
         weakref.finalize(records, records.connection.close)
 
+    def __repr__(self) -> str:
+        target = self.compilation.target
+        size = f"{target.numIPUs} IPUs, {target.numTiles} tiles"
+        return f"Report({self.records.path.name!r}, {size})"
+
     @cached_property
     def compilation(self) -> CompilationReport:
         """What was compiled."""

@@ -27,6 +27,8 @@ IPU_IMPORT = re.compile(
 # A string that is the name of a device, also one that is put together.
 IPU_DEVICE = re.compile(r"^[^\n#]*[\"'](?:/device:|/)?IPU:[\d{%\"']", re.MULTILINE)
 
+MACHINERY = "<frozen importlib._bootstrap>"  # of import statements
+
 OURS = os.path.dirname(__file__) + os.sep
 
 IPU_MODULE = re.compile(r"(tensorflow\.python|tensorflow\.keras|keras)\.ipu\b")
@@ -56,7 +58,7 @@ class IpuDetection:
         if name in self.read:
             return ""
         self.read.add(name)
-        return "".join(linecache.getlines(name))
+        return readable_text(name)
 
 
 def speaks_of_ipu(text: str) -> bool:
@@ -81,9 +83,22 @@ def files_that_import() -> list[str]:
 
 def modules_being_imported() -> list[str]:
     """The modules that are waiting for this import: `keras.ipu` first needs `keras`."""
-    machinery = "<frozen importlib._bootstrap>"
-    frames = (f for f in frames_that_import() if f.f_code.co_filename == machinery)
+    frames = (f for f in frames_that_import() if f.f_code.co_filename == MACHINERY)
     return [str(frame.f_locals.get("name", "")) for frame in frames]
+
+
+def is_imported_by_program() -> bool:
+    """Whether an import statement asks, in a file that speaks of the IPU itself."""
+    skipped = (OURS, MACHINERY)
+    frames = (f.f_code.co_filename for f in frames_that_import())
+    asking = next((name for name in frames if not name.startswith(skipped)), "")
+    text = command_text() if asking == "<string>" else readable_text(asking)
+    return speaks_of_ipu(text)
+
+
+def readable_text(name: str) -> str:
+    """The text of a file, or of a notebook's cell."""
+    return "".join(linecache.getlines(name))
 
 
 def main_file() -> list[str]:

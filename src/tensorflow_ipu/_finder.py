@@ -8,24 +8,25 @@ under that name, or None for everything that is stock.
 - `keras`, in a program for the IPU, is tf_keras in the layout of Keras 2.6
   (`keras_layout`); in any other program it is the installed Keras.
 - `tensorflow` is stock; its first import chooses tf_keras behind `tf.keras`, and a few
-  of its modules look out for programs that name the IPU (`_watch`).
+  of its modules look out for programs that name the IPU (`_watch`). In a program for
+  the IPU that was written for version 1 it is that (`_tensorflow1`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
-import re
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tensorflow_ipu import _notices, _watch
-from tensorflow_ipu._detection import DETECTION
+from tensorflow_ipu import _former, _former_names, _notices, _tensorflow1, _watch
+from tensorflow_ipu._detection import DETECTION, is_imported_by_program
 from tensorflow_ipu.keras_layout import adoption, names, proxy
 
 HERE = Path(__file__).parent
@@ -33,6 +34,7 @@ HERE = Path(__file__).parent
 # Served name -> folder of this package.
 FOLDERS = {
     "tensorflow.python.ipu": "ipu",
+    "tensorflow.contrib": "contrib",
     "tensorflow.compiler.plugin": "plugin",
     "tensorflow.compiler.plugin.poplar": "poplar",
     "tensorflow.compiler.xla.python_api": "xla_python_api",
@@ -44,23 +46,30 @@ ALIASES = {
     # Estimators have left TensorFlow; those of IPU programs are ours.
     "tensorflow.python.estimator": "tensorflow.python.ipu._estimator",
     "tensorflow_estimator": "tensorflow",
+    "tensorflow.python.distribute.distribution_strategy_context": (
+        "tensorflow.python.distribute.distribute_lib"
+    ),
+    "tensorflow.python.training.training_ops": "tensorflow.python.ops.gen_training_ops",
+    # What TensorFlow 1.15 was inside, which its programs reach into.
+    "tensorflow_core": "tensorflow",
+    "tensorflow.contrib.framework.python.framework": "tensorflow.python.training",
+    "tensorflow.contrib.framework.python": "tensorflow.python.training",
+    "tensorflow.contrib.opt.python.training": "tensorflow.contrib.opt",
+    "tensorflow.contrib.opt.python": "tensorflow.contrib.opt",
+    "tensorflow.contrib.ipu.python.poprand": "tensorflow.python.ipu.ops.rand_ops",
+    "tensorflow.contrib.ipu.python": "tensorflow.python.ipu",
+    "tensorflow.contrib.ipu": "tensorflow.python.ipu",
     "tensorflow.keras.ipu": "keras.ipu",
-    "tensorflow.python.ipu.autoshard_cnn": "tensorflow.python.ipu.autoshard",
-    "tensorflow.python.ipu.horovod": "tensorflow.python.ipu.distributed",
-    "tensorflow.python.ipu.keras": "keras.ipu",
-    "tensorflow.python.ipu.ops.rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",
-    "tensorflow.python.ipu.rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",
-    "tensorflow.python.keras.datasets": "tf_keras.src.datasets",
+    **_former_names.MODULES,
+    # The Keras inside TensorFlow does not mix with the other; programs mix them.
+    "tensorflow.python.keras": "keras",
     "tf_keras.legacy_tf_layers": "tf_keras.src.legacy_tf_layers",
 }
 
 # Modules that get names of 2.6 when they are loaded.
 EXTENDED = frozenset({*adoption.FACES, *adoption.OPTIMIZER_FACES, *names.ADDED})
 
-# What tests of programs share lies beside the tests, in folders named like packages of
-# ours: only such modules are taken from there.
-TEST_HELPERS = re.compile(r"tensorflow\.python\.ipu\.tests|keras\.ipu\..*_test_utils?")
-
+INNER_KERAS = "tensorflow.python.keras."
 BOOT = "tensorflow_ipu.boot"  # the module of Popple's own finder
 TENSORFLOW = "2.21"
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
@@ -71,25 +80,43 @@ def find_spec(name: str, path: Sequence[str] | None = None) -> ModuleSpec | None
     """What Popple serves under `name`, if anything."""
     if name == "tensorflow":
         prepare_tensorflow()
-        return find_with(QuietLoader, name, path) if is_noisy() else None
+        return find_with(FirstLoader, name, path) if DETECTION.is_for_ipu else None
     if name in _watch.WATCHED:
         return find_with(WatchingLoader, name, path)
     if name in EXTENDED:
         return find_extended(name, path)
+    return _former.find_spec(name, find_ours(name, path))
+
+
+def find_ours(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    """A module that Popple has, or has another name for."""
     if name.startswith("keras"):
         return find_in_keras(name, path)
+    if name == "tensorflow.contrib" and not is_for_ipu():
+        return None  # no program for the IPU: TensorFlow has dropped it
     if name in FOLDERS:
         return serve_folder(name)
-    return find_alias(name) or find_beside_tests(name)
+    if name.startswith(_former.CONTRIB):
+        return find_alias(name) or _former.find_contrib(name, path)
+    return find_alias(name)
 
 
 def prepare_tensorflow() -> None:
     """Choose the Keras behind `tf.keras`: TensorFlow decides when it is imported."""
     if is_for_ipu() and find_stock("tensorflow") is None:
-        raise _notices.missing("TensorFlow")
+        warn_of_missing("TensorFlow")
     if find_stock("tf_keras") is not None:
         # TensorFlow reads it once, when it is imported; a value of the user's counts.
         os.environ.setdefault(LEGACY_KERAS, "1")
+
+
+def warn_of_missing(module: str) -> None:
+    """Say what to install, to a program for the IPU that imports what is not there.
+
+    Libraries ask for TensorFlow too, to learn whether it is there: they go on without.
+    """
+    if is_imported_by_program():
+        _notices.warn(str(_notices.missing(module)))
 
 
 def is_noisy() -> bool:
@@ -117,6 +144,8 @@ def check_versions() -> None:
     if find_stock("tf_keras") is None:
         raise _notices.missing("tf_keras")
     version = getattr(sys.modules.get("tensorflow"), "__version__", TENSORFLOW)
+    if version == _tensorflow1.VERSION:  # as programs of that time see it
+        version = sys.modules["tensorflow.compat.v2"].__version__
     if not f"{version}.".startswith(f"{TENSORFLOW}."):
         raise _notices.another_tensorflow(version)
 
@@ -124,11 +153,32 @@ def check_versions() -> None:
 def turn_to_ipu() -> None:
     """Bring what is already loaded in line with a program for the IPU."""
     adoption.adopt_if_loaded()
+    if is_loaded("tensorflow"):
+        forget_inner_keras()
+        _tensorflow1.adapt()
     if not is_legacy(os.environ.get(LEGACY_KERAS, "1")):
         _notices.warn_of_chosen_keras(os.environ[LEGACY_KERAS])
     if is_another_keras_loaded():
         _notices.warn_of_another_keras()
         vars(sys.modules["keras"]).setdefault("__getattr__", explain_absence)
+
+
+def forget_inner_keras() -> None:
+    """Let the next import of `tensorflow.python.keras` find tf_keras.
+
+    TensorFlow has imported its own for itself, and keeps it.
+    """
+    if is_another_keras_loaded() or find_stock("tf_keras") is None:
+        return
+    for name in [name for name in sys.modules if f"{name}.".startswith(INNER_KERAS)]:
+        del sys.modules[name]
+    vars(sys.modules["tensorflow.python"]).pop("keras", None)
+
+
+def is_loaded(name: str) -> bool:
+    """Whether all code of a module has run."""
+    module = sys.modules.get(name)
+    return module is not None and not getattr(module.__spec__, "_initializing", False)
 
 
 def is_legacy(value: str) -> bool:
@@ -165,19 +215,28 @@ def find_with(
     return spec
 
 
-class QuietLoader(SourceFileLoader):
-    """Runs TensorFlow with no warnings of its native part, which reads the level once.
+class FirstLoader(SourceFileLoader):
+    """Runs TensorFlow for a program for the IPU, then makes it the one it expects."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        with quietly() if is_noisy() else contextlib.nullcontext():
+            super().exec_module(module)
+        forget_inner_keras()
+        _tensorflow1.adapt()
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """No warnings of TensorFlow's native part, which reads the level once.
 
     It would explain, with every first run of a session, that variables on IPUs are
     elsewhere.
     """
-
-    def exec_module(self, module: ModuleType) -> None:
-        os.environ[LOG_LEVEL] = "2"  # errors only
-        try:
-            super().exec_module(module)
-        finally:
-            del os.environ[LOG_LEVEL]  # the rest of the program logs as it likes
+    os.environ[LOG_LEVEL] = "2"  # errors only
+    try:
+        yield
+    finally:
+        del os.environ[LOG_LEVEL]  # the rest of the program logs as it likes
 
 
 class WatchingLoader(SourceFileLoader):
@@ -203,8 +262,7 @@ def find_in_keras(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     if name == "keras":
         return find_keras()
     if not is_another_keras_loaded():
-        served = serve_folder(name) if name in FOLDERS else proxy.find_spec(name)
-        return served or find_beside_tests(name)
+        return serve_folder(name) if name in FOLDERS else proxy.find_spec(name)
     if name in FOLDERS or (DETECTION.is_for_ipu and is_of_2_6(name, path)):
         raise _notices.another_keras(name)
     return None
@@ -214,7 +272,8 @@ def find_keras() -> ModuleSpec | None:
     if not is_for_ipu():
         return None
     if find_stock("tf_keras") is None:
-        raise _notices.missing("tf_keras")
+        warn_of_missing("tf_keras")
+        return None
     return proxy.find_spec("keras")
 
 
@@ -237,23 +296,11 @@ def find_alias(name: str) -> ModuleSpec | None:
     if not name.startswith(tuple(ALIASES)):  # thousands of modules pass here
         return None
     former = next((a for a in ALIASES if f"{name}.".startswith(f"{a}.")), None)
-    if former is None or not is_for_ipu():
+    if former is None or not is_for_ipu() or not is_loaded("tensorflow"):
+        return None
+    if former == "tensorflow.python.keras" and is_another_keras_loaded():
         return None
     return ModuleSpec(name, AliasLoader(ALIASES[former] + name[len(former) :]))
-
-
-def find_beside_tests(name: str) -> ModuleSpec | None:
-    """What tests of programs share, from the folder of the test that runs."""
-    if ".ipu." not in name or not TEST_HELPERS.fullmatch(name):
-        return None
-    package = name if name.endswith(".tests") else name.rpartition(".")[0]
-    tail = package.replace(".", os.sep)
-    folders = [place for place in sys.path if place.endswith(tail)]
-    if package != name:
-        return PathFinder.find_spec(name, folders)
-    spec = ModuleSpec(name, None, is_package=True)
-    spec.submodule_search_locations = folders
-    return spec if folders else None
 
 
 class AliasLoader(proxy.Alias):

@@ -48,6 +48,24 @@ def missing(module: str) -> ArrivalError:
     )
 
 
+class GoneError(UsageError, AttributeError):
+    """A name of an older release that nothing serves."""
+
+
+def gone_name(name: str, successor: str) -> GoneError:
+    """A name of an older release is asked for."""
+    return GoneError(_that_it_is_gone(name), remedy=f"Use {successor}.")
+
+
+def gone_module(name: str, successor: str) -> ArrivalError:
+    """A module of an older release is imported."""
+    return ArrivalError(_that_it_is_gone(name), remedy=f"Use {successor}.")
+
+
+def _that_it_is_gone(name: str) -> str:
+    return f"{name} went before SDK 3.4, and Popple does not have it."
+
+
 def warn(text: str) -> None:
     """Say something in TensorFlow's own log."""
     logging.getLogger("tensorflow").warning("Popple: %s", text)
@@ -66,4 +84,13 @@ def warn_of_chosen_keras(value: str) -> None:
     warn(
         f"TF_USE_LEGACY_KERAS={value} puts Keras 3 behind tf.keras; models made with "
         "it do not run on the IPU. Unset it."
+    )
+
+
+def warn_of_late_version_1(reason: str) -> None:
+    """A program turned out to be written for TensorFlow 1 after it had begun."""
+    warn(
+        "this program uses names of TensorFlow 1 and gets them, but TensorFlow cannot "
+        f"change its behaviour any more ({reason}). Call "
+        "tf.compat.v1.disable_v2_behavior() right after importing tensorflow."
     )

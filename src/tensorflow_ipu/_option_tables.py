@@ -43,7 +43,10 @@ TRANSLATED: Mapping[str, str] = {
     "IPUConfig.device_connection.type": "when IPUs of the virtual pod are held",
     "IPUConfig.device_connection.version": "what is modelled if no IPU is held",
     "IPUConfig.experimental.multi_replica_distribution.process_count": (
-        "IPUs of all processes together"
+        "processes whose replicas run a program together, under poprun"
+    ),
+    "IPUConfig.experimental.multi_replica_distribution.process_index": (
+        "which of these processes this one is: the numbers of its replicas"
     ),
     "IPUConfig.floating_point_behaviour.inv": "invalid operations stop the run",
     "IPUConfig.floating_point_behaviour.div0": "divisions by zero stop the run",
@@ -56,6 +59,9 @@ TRANSLATED: Mapping[str, str] = {
     "IPUConfig.io_tiles.num_io_tiles": "tiles kept from compute for host traffic",
     "IPUConfig.io_tiles.place_ops_on_io_tiles": (
         "feeds of pipelines run beside compute, on these tiles"
+    ),
+    "IPUConfig.ipu_model.compile_ipu_code": (
+        "whether the IPU Model has code of vertices in its memory"
     ),
     "IPUConfig.ipu_model.tiles_per_ipu": "tiles of a modelled IPU Model",
     "IPUConfig.ipu_model.version": "the chip of a modelled IPU Model",
@@ -73,6 +79,9 @@ TRANSLATED: Mapping[str, str] = {
     ),
     "TF_POPLAR_FLAGS.synthetic_data_initializer": "what made-up data consist of",
     "TF_POPLAR_FLAGS.null_data_feed": "infeeds carry zeros in place of the data",
+    "TF_POPLAR_FLAGS.executable_cache_path": (
+        "compiled programs are kept in this directory, and found there again"
+    ),
     "TF_POPLAR_FLAGS.log_cycle_count": "the modelled cycles of every run are logged",
     "pipeline.computational_stages": "the functions that run one after the other",
     "pipeline.gradient_accumulation_count": "batches of one weight update",
@@ -248,13 +257,9 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "IPUConfig.experimental.enable_prng_stability": (
         "replicas draw random numbers of their own"
     ),
-    "IPUConfig.experimental.multi_replica_distribution.process_index": (
-        "a process does the same whichever number it has"
-    ),
     "IPUConfig.io_tiles.available_memory_proportion": (
         "what lies on I/O tiles is counted and not bounded"
     ),
-    "IPUConfig.ipu_model.compile_ipu_code": "the memory of code is always counted",
     "IpuOptions.deprecated": "it has had no meaning since it was declared so",
     "IpuOptions.profiling.enable_compilation_trace": _EVENTS,
     "IpuOptions.profiling.enable_io_trace": _EVENTS,
@@ -266,7 +271,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "IpuOptions.profiling.max_report_size": _AUTO_REPORT,
     "IpuOptions.profiling.report_directory": _AUTO_REPORT,
     "IpuOptions.profiling.graph_options": _AUTO_REPORT,
-    "TF_POPLAR_FLAGS.executable_cache_path": "nothing is compiled that could be kept",
     "TF_POPLAR_FLAGS.max_infeed_threads": "tf.data chooses its threads itself",
     "TF_POPLAR_FLAGS.max_compilation_threads": _NO_COMPILER,
     "TF_POPLAR_FLAGS.while_loop_brute_force_max_trip_count": _NO_COMPILER,

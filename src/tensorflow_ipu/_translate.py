@@ -141,7 +141,7 @@ def _update_options(lowered: LoweredProgram, dtype: DTypeLike) -> UpdateOptions 
         kind=kind,
         num_states=num_states,
         gradients=lowered.gradients,
-        state_dtype=own,
+        state_dtypes=(own,) * num_states,
         accumulator_dtype=own if dtype is None else _core_dtype(dtype),
     )
 
@@ -175,7 +175,7 @@ def _type_of_weights(lowered: LoweredProgram) -> DType:
 
 
 def _core_dtype(dtype: DTypeLike) -> DType:
-    import tensorflow as tf
+    import tensorflow.compat.v2 as tf
 
     from popple.graph import DType
 

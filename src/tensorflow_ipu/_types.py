@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, Union
 
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from google.protobuf.message import Message
 
 __all__ = [

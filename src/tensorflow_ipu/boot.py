@@ -10,7 +10,9 @@ import sys
 
 from tensorflow_ipu import SWITCH
 
-WATCHED = frozenset({"tensorflow", "tensorflow_estimator", "keras", "tf_keras"})
+WATCHED = frozenset(
+    {"tensorflow", "tensorflow_core", "tensorflow_estimator", "keras", "tf_keras"}
+)
 
 
 class Finder:
@@ -23,7 +25,19 @@ class Finder:
             return None
         from tensorflow_ipu import _finder
 
-        return _finder.find_spec(name, path)
+        try:
+            return _finder.find_spec(name, path)
+        except ImportError:
+            if is_import():
+                raise
+            return None  # someone only asks whether there is such a module
+
+
+def is_import() -> bool:
+    """Whether an import statement asks the finder, and not importlib.util.find_spec."""
+    machinery = sys._getframe(2)
+    asking = machinery.f_back
+    return asking is not None and asking.f_code.co_name.startswith("_find_and_load")
 
 
 def is_switched_off() -> bool:

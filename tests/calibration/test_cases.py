@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.calibration.bert import Bert, Form, Shape, with_dtype
+from benchmarks.calibration.bert import Bert, Form, Shape, Stage, with_dtype
 from benchmarks.calibration.clip import Clip
 from benchmarks.calibration.compiler import TOOLS
+from benchmarks.calibration.configurations import PUBLIC, read_settings
 from benchmarks.calibration.footprints import layer_sizes
 from benchmarks.calibration.kernels import kernel_rows
 from benchmarks.calibration.model_case import Case, ModelledCase, Once, model_case
@@ -131,20 +132,37 @@ def published(name: str) -> Published:
     return next(row for row in published_rows(DATA) if row.name == name)
 
 
-def test_what_a_row_leaves_out_is_as_usual() -> None:
+def test_what_a_row_leaves_out_is_in_a_public_configuration() -> None:
     pipeline = pipeline_of(published("gcperf_bertlarge_ph2_sl512_packed_64_popart"))
-    assert pipeline.layers_by_chip == (3, 7, 7, 7)
+    settings = pipeline.settings
+    assert settings.stages == tuple(
+        Stage(chip, n, n) for chip, n in enumerate((3, 7, 7, 7))
+    )
     # 9600 packs for 16 replicas that take 2 at a time.
     assert (pipeline.num_replicas, pipeline.accumulation) == (16, 300)
-    assert pipeline.has_states_off_chip
-    assert pipeline.has_shared_updates
+    assert settings.proportions == (0.16, 0.21, 0.21, 0.21)
+    assert settings.has_states_off_chip
+    assert settings.has_shared_updates
 
 
-def test_what_a_row_says_comes_first() -> None:
+def test_halves_of_layers_lie_on_chips() -> None:
     pipeline = pipeline_of(published("mlperf_v1.1_bert_pod64_tput"))
-    assert pipeline.layers_by_chip == (3,) * 8
-    assert (pipeline.micro_batch, pipeline.accumulation) == (2, 96)
-    assert not pipeline.has_states_off_chip
+    settings = pipeline.settings
+    assert settings.num_chips == 8
+    # Nothing but embeddings first; the last three halves are with the heads.
+    assert settings.stages[0] == Stage(0, 0, 0)
+    assert settings.stages[-1] == Stage(0, 1, 2)
+    assert sum(stage.num_halves for stage in settings.stages) == 2 * 24
+    assert settings.proportions == (0.2, *[0.25] * 7)
+    assert not settings.has_states_off_chip
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_configurations_are_complete(name: str) -> None:
+    settings = read_settings(PUBLIC[name])
+    halves = sum(stage.num_halves for stage in settings.stages)
+    assert halves in (2 * 12, 2 * 24)
+    assert len(settings.proportions) == settings.num_chips
 
 
 def test_rows_hold_sequences_as_they_fit() -> None:

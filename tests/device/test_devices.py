@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from popple.device.pod import number_devices
+from popple.device import number_devices
 from popple.target import System, list_systems, load_system
 
 

@@ -54,8 +54,8 @@ sys.stdin.read()
 
 # Killed inside the guard, where everybody else waits for it.
 GUARD = """
-pod = Pod(load_system("bow-pod4"), Path(sys.argv[1]))
-with pod._registry.guard():
+from popple.device.registry import Registry
+with Registry(Path(sys.argv[1])).guard():
     print("held", flush=True)
     sys.stdin.read()
 """

@@ -17,6 +17,7 @@ from popple.graph import (
     Phase,
     Role,
     SerialSplit,
+    SplitDimension,
     Strategy,
     TensorType,
     Value,
@@ -46,7 +47,8 @@ def notes() -> st.SearchStrategy[Notes]:
         st.sampled_from([None, DType.F16, DType.F32]),
         st.none() | st.integers(1, 99),
         st.booleans(),
-        st.none() | st.builds(SerialSplit, TEXTS, st.integers(0, 4)),
+        st.none()
+        | st.builds(SerialSplit, st.sampled_from(SplitDimension), st.integers(0, 4)),
         st.none() | groups,
         TEXTS,
         st.none() | linear,

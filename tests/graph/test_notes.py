@@ -85,7 +85,7 @@ def test_fields_are_found_by_their_names() -> None:
         partials=DType.F32,
         block_size=1,
         is_checkpoint=True,
-        serial_split=SerialSplit("k", 2),
+        serial_split=SerialSplit(SplitDimension.ROWS, 2),
         multi_conv=MultiConv("g"),
         side_by_side="u",
         linear=LinearProduct(LinearPass.FORWARD),

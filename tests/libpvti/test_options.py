@@ -38,3 +38,10 @@ def test_enable_false_is_off(word: str) -> None:
 def test_file_names_are_the_documented_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     moment = time.strptime("2020-08-27 09:46:55 UTC", "%Y-%m-%d %H:%M:%S %Z")
     assert file_name(moment, 2341) == "Thu_Aug_27_09:46:55_2020_UTC_2341.pvti"
+
+
+def test_an_unknown_key_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    assert read_options('{"enabled": "false"}') == Options()
+    assert caplog.messages == [
+        "PVTI_OPTIONS: unknown option 'enabled'. Did you mean 'enable'?"
+    ]

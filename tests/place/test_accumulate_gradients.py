@@ -8,6 +8,7 @@ from popple.errors import UsageError
 from popple.graph import DType, Graph, Phase, Role, parse_graph
 from popple.place import (
     AccumulateGradients,
+    Pipeline,
     Replicate,
     Shard,
     UpdateWeights,
@@ -94,3 +95,43 @@ def test_other_ops_of_the_update_phase_stay() -> None:
 def test_there_is_at_least_one_micro_batch() -> None:
     with pytest.raises(UsageError, match="needs a micro-batch"):
         AccumulateGradients(0)
+
+
+# A table that stage 0 looks up and stage 1 multiplies with: its gradient
+# is the sum of a part of either, on one chip.
+TIED = """
+graph "tied" num_chips=2 {
+  input %x : f32[8,8]
+  weight %a : f32[8,8]
+  relu %h : %h : f32[8,8] = (%a) forward chip=0 stage=0
+  matmul %y : %y : f32[8,8] = (%h, %a) forward chip=0 stage=1
+  fill %d1 : %d1 : f32[8,8] = () backward chip=0 stage=1
+  relu_grad %d0 : %d0 : f32[8,8] = (%d1, %h) backward chip=0 stage=0
+  add %da : %da : f32[8,8] = (%d1, %d0) backward chip=0 stage=0
+  output %y
+}
+"""
+TABLE = UpdateWeights("sgd_update", 0, {"a": "da"})
+
+
+def test_parts_of_a_gradient_are_added_where_they_are_made() -> None:
+    passes = [TABLE, AccumulateGradients(4), Pipeline(recompute=False)]
+    graph = run_passes(parse_graph(TIED), passes)
+    sums = ops_of(graph, "accumulate")
+    assert [(op.inputs[1], op.stage) for op in sums] == [("d1", 1), ("d0", 2)]
+    assert {graph.root(op.outputs[0]) for op in sums} == {"da.accumulator"}
+    assert not ops_of(graph, "add")
+    # What stage 1 gives to stage 2 is d1, which d0 is made of; nothing travels for da.
+    assert {op.inputs[1] for op in ops_of(graph, "stash")} == {"h", "d1"}
+
+
+def test_a_sum_that_others_read_is_made() -> None:
+    text = TIED.replace("output %y", "output %da")
+    graph = run_passes(parse_graph(text), [TABLE, AccumulateGradients(4)])
+    assert [op.inputs[1] for op in ops_of(graph, "accumulate")] == ["da"]
+
+
+def test_a_part_on_another_chip_is_added_to_the_gradient_first() -> None:
+    text = TIED.replace("chip=0 stage=1", "chip=1 stage=1")
+    graph = run_passes(parse_graph(text), [TABLE, AccumulateGradients(4)])
+    assert [op.inputs[1] for op in ops_of(graph, "accumulate")] == ["da"]

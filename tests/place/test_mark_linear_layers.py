@@ -10,6 +10,8 @@ from popple.graph import (
     Op,
     Phase,
     Role,
+    SerialSplit,
+    SplitDimension,
 )
 from popple.place import MarkLinearLayers
 from tests.place.graphs import BATCH, INPUTS, OUTPUTS, linear_layer, single
@@ -64,3 +66,20 @@ def test_a_product_computed_once_more_is_a_forward_one() -> None:
     ops = (*graph.ops[:2], again, *graph.ops[2:])
     found = passes_of(graph.with_ops(ops, [single("y2", BATCH, OUTPUTS)]))
     assert found["again"] == found["forward"] is LinearPass.FORWARD
+
+
+def test_gradients_of_a_product_in_parts_are_in_parts() -> None:
+    # Columns of the forward product are the inner dimension of the input's gradient,
+    # and rows of the weights', which is computed the other way round here.
+    split = SerialSplit(SplitDimension.COLUMNS, 4)
+    graph = linear_layer()
+    ops = [
+        replace(op, notes=replace(op.notes, serial_split=split))
+        if op.name == "forward"
+        else op
+        for op in graph.ops
+    ]
+    found = {op.name: op.notes.serial_split for op in marked(graph.with_ops(ops)).ops}
+    assert found["forward"] == split
+    assert found["input"] == SerialSplit(SplitDimension.INNER, 4)
+    assert found["weight"] == SerialSplit(SplitDimension.ROWS, 4)

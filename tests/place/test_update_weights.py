@@ -10,9 +10,9 @@ from popple.place import UpdateWeights, run_passes
 from tests.place.graphs import ONE_CHIP, named, two_chips_updated
 
 
-def adam(dtype: DType = DType.F32) -> Graph:
+def adam(*dtypes: DType | None) -> Graph:
     gradients = {"a": "da", "b": "db"}
-    update = UpdateWeights("adam_update", 2, gradients, dtype)
+    update = UpdateWeights("adam_update", 2, gradients, dtypes)
     return run_passes(parse_graph(ONE_CHIP), [update])
 
 
@@ -28,9 +28,18 @@ def test_results_overwrite_weight_and_states() -> None:
     assert owners == ["a", "a.state0", "a.state1"]
 
 
-def test_states_have_the_shape_of_the_weight_and_their_own_type() -> None:
-    value = adam(DType.F16).values["a.state0"]
-    assert (str(value.type), value.role) == ("f16[8,8]", Role.STATE)
+def test_states_have_the_shape_of_the_weight_and_types_of_their_own() -> None:
+    values = adam(DType.F16, None).values
+    assert (str(values["a.state0"].type), values["a.state0"].role) == (
+        "f16[8,8]",
+        Role.STATE,
+    )
+    assert str(values["a.state1"].type) == str(values["a"].type)
+
+
+def test_states_without_a_type_have_single_precision() -> None:
+    values = adam(DType.F16).values
+    assert str(values["a.state1"].type) == "f32[8,8]"
 
 
 def test_updates_stand_where_the_weight_is_first_used() -> None:

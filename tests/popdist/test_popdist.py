@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,9 +21,11 @@ VARIABLES = {
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    yield
+    popdist.finalizeBackend()
 
 
 @pytest.fixture
@@ -49,8 +51,10 @@ def test_a_program_of_its_own_is_alone() -> None:
         "NumTotalReplicas": 1,
         "ReplicaIndexOffset": 0,
     }
+    assert not popdist.isBackendInitialized()
     popdist.init()
     popdist.synchronize()
+    assert popdist.isBackendInitialized()
 
 
 @pytest.mark.usefixtures("launched")
@@ -58,7 +62,8 @@ def test_a_launcher_says_which_process_this_is() -> None:
     assert popdist.isPopdistEnvSet()
     # 8 replicas, 2 in each process: the one that begins at replica 6 is the last.
     assert facts() == {
-        "DeviceId": 1,
+        # Devices 28 and 29 of a Pod16 have eight IPUs each.
+        "DeviceId": 29,
         "InstanceIndex": 3,
         "LocalInstanceIndex": 1,
         "NumInstances": 4,
@@ -70,9 +75,9 @@ def test_a_launcher_says_which_process_this_is() -> None:
 
 
 @pytest.mark.usefixtures("launched")
-def test_others_cannot_be_talked_to_yet() -> None:
+def test_others_are_found_through_the_launcher() -> None:
     for function in (popdist.init, popdist.synchronize):
-        with pytest.raises(RuntimeError, match="not available yet"):
+        with pytest.raises(RuntimeError, match="knows no launcher"):
             function()
 
 
@@ -82,6 +87,7 @@ def test_some_instances_only() -> None:
     assert popdist.execute_on_instances({0}, max, 1, 2) is None
 
 
+@pytest.mark.usefixtures("launched")
 def test_a_variable_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POPDIST_NUM_LOCAL_REPLICAS", "many")
     with pytest.raises(RuntimeError, match="'many', not a number"):

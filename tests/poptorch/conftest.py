@@ -10,10 +10,11 @@ import pytest
 @pytest.fixture(autouse=True)
 def _own_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fresh virtual pod for every test; nothing of the user's environment."""
-    monkeypatch.setattr(
-        "popple.device.pod.get_default_directory", lambda name: tmp_path / name
-    )
+    monkeypatch.setenv("POPPLE_STATE", str(tmp_path / "state"))
     for name in ("POPPLE_TARGET", "POPPLE_REPORT", "POPLAR_ENGINE_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("IPUOF_VIPU_API_PARTITION_ID", "IPUOF_CONFIG_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("GRAPHCORE_POD_TYPE", raising=False)
     for name in ("IPU_MODEL", "SMALL_IPU_MODEL", "CACHE_DIR", "DEFAULT_OPTIONS"):
         monkeypatch.delenv(f"POPTORCH_{name}", raising=False)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import poptorch
-from popple.device import Lease, Pod
-from poptorch._device import Attachment, system
+from popple.device import Lease, Pod, create_pod, find_machine
+from poptorch._device import Attachment
 from poptorch._logging import TRACE
 from tests.poptorch.models import Scale, options
 
@@ -66,7 +66,7 @@ def test_detaching_is_logged(traced: pytest.LogCaptureFixture) -> None:
 
 
 def hold_all() -> list[Lease]:
-    return [Pod(system()).acquire(id=index) for index in range(16)]
+    return [Pod(find_machine()).acquire(id=index) for index in range(16)]
 
 
 def test_without_waiting_busy_ipus_are_an_error() -> None:
@@ -110,6 +110,129 @@ def test_a_failed_compilation_holds_nothing() -> None:
     with pytest.raises(poptorch.Error, match="nonesuch"):
         poptorch.inferenceModel(Scale(), opts).compile(X)
     poptorch.inferenceModel(Scale(), options().useIpuId(0)).compile(X)
+
+
+class Traced(Scale):
+    """Counts how often forward is traced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls.append(1)
+        return super().forward(x)
+
+
+def test_busy_ipus_are_an_error_before_tracing() -> None:
+    leases, module = hold_all(), Traced()
+    with pytest.raises(
+        poptorch.Error, match=r"Failed to acquire 1 IPU\(s\): Device 0,"
+    ):
+        poptorch.inferenceModel(module, options()).compile(X)
+    assert module.calls == []
+    leases[3].release()
+    poptorch.inferenceModel(module, options()).compile(X)
+    assert module.calls
+
+
+def test_a_chosen_device_is_asked_for_before_tracing() -> None:
+    lease, module = Pod(find_machine()).acquire(id=24), Traced()
+    with pytest.raises(poptorch.Error, match="Device 16 of bow-pod16 is held"):
+        poptorch.inferenceModel(module, options().useIpuId(16)).compile(X)
+    assert module.calls == []
+    lease.release()
+    # What device 16 has, the model does not need: that is known after tracing only.
+    with pytest.raises(poptorch.Error, match="device 16 has 2 IPUs, the model needs 1"):
+        poptorch.inferenceModel(module, options().useIpuId(16)).compile(X)
+    assert Pod(find_machine()).holders() == ()
+
+
+def make_two_blocks() -> torch.nn.Sequential:
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    poptorch.BeginBlock(module[0], "first", ipu_id=0)
+    poptorch.BeginBlock(module[1], "second", ipu_id=1)
+    return module
+
+
+def test_blocks_say_how_many_ipus_before_tracing() -> None:
+    pod = Pod(find_machine())
+    leases = [pod.acquire(id=index) for index in range(0, 16, 2)]
+    opts = options(d=4)
+    with pytest.raises(poptorch.Error, match=r"Failed to acquire 2 IPU\(s\)"):
+        poptorch.inferenceModel(make_two_blocks(), opts).compile(torch.ones(4, 2))
+    assert len(pod.holders()) == len(leases)
+
+
+class BlockInside(torch.nn.Module):
+    """Its second IPU is known when it is traced, not before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls.append(1)
+        with poptorch.Block("first", ipu_id=0):
+            x = x * 2
+        with poptorch.Block("second", ipu_id=1):
+            return x + 1
+
+
+def test_more_ipus_after_tracing(traced: pytest.LogCaptureFixture) -> None:
+    model = poptorch.inferenceModel(BlockInside(), options(d=4))
+    model.compile(torch.ones(4, 2))
+    assert messages(traced) == [
+        "Acquired 2 IPU(s): running on device Id 16",
+        "Attached to device 16",
+        "Finished Poplar compilation",
+    ]
+    assert [h.chip_id for h in Pod(find_machine()).holders()] == [0, 1]
+
+
+def test_more_ipus_after_tracing_that_are_not_free() -> None:
+    pod, module = Pod(find_machine()), BlockInside()
+    leases = [pod.acquire(id=index) for index in range(1, 16, 2)]
+    with pytest.raises(poptorch.Error, match=r"Failed to acquire 2 IPU\(s\)"):
+        poptorch.inferenceModel(module, options(d=4)).compile(torch.ones(4, 2))
+    assert module.calls
+    assert len(pod.holders()) == len(leases)
+
+
+def test_replicas_are_asked_for_before_tracing() -> None:
+    lease, module = Pod(find_machine()).acquire(id=0), Traced()
+    with pytest.raises(poptorch.Error, match=r"Failed to acquire 16 IPU\(s\)"):
+        poptorch.inferenceModel(module, options(r=16)).compile(torch.ones(16))
+    assert (module.calls, lease.is_held) == ([], True)
+
+
+def test_without_attaching_nothing_is_asked_for() -> None:
+    leases = hold_all()
+    for connection in (poptorch.ConnectionType.Never, poptorch.ConnectionType.OnDemand):
+        opts = options().connectionType(connection)
+        poptorch.inferenceModel(Scale(), opts).compile(X)
+    opts = options().useIpuModel(True)
+    poptorch.inferenceModel(Scale(), opts)(X)
+    assert len(leases) == 16
+
+
+def test_runs_are_counted() -> None:
+    model = poptorch.inferenceModel(Scale(), options())
+    for _ in range(3):
+        model(X)
+    (holder,) = Pod(find_machine()).holders()
+    assert (holder.activity.runs, holder.activity.running) == (3, 0)
+    model.detachFromDevice()
+    assert Pod(find_machine()).holders() == ()
+
+
+def test_a_pod_of_ones_own_is_exclusive() -> None:
+    create_pod("dss8440")
+    assert poptorch.ipuHardwareVersion() == 1
+    lease = Pod(find_machine()).acquire(id=30)
+    with pytest.raises(poptorch.Error, match="The system is dss8440"):
+        poptorch.inferenceModel(Scale(), options()).compile(X)
+    lease.release()
 
 
 def test_cycles_are_logged_once_per_call(traced: pytest.LogCaptureFixture) -> None:

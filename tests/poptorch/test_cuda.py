@@ -136,3 +136,64 @@ def test_running_statistics_move(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("running_mean", "running_var"):
         mine, theirs = getattr(module.norm, name), getattr(other.norm, name)
         torch.testing.assert_close(mine.detach(), theirs, rtol=1e-3, atol=1e-4)
+
+
+class Sequences(nn.Module):
+    """A recurrent layer, batch first, whose last state is the result."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.layer = getattr(nn, kind)(3, 4, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return poptorch.identity_loss(self.layer(x)[0][:, -1], "sum")
+
+
+@pytest.mark.parametrize("backend", ["replay", "inductor"])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_layers(
+    kind: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    pair = twins(Sequences(kind))
+    results: list[list[Tensor]] = []
+    for module in pair:
+        model = poptorch.trainingModel(
+            module, options(), poptorch.optim.SGD(module.parameters(), lr=0.1)
+        )
+        x = torch.linspace(-1, 1, 2 * 5 * 3).view(2, 5, 3)
+        losses = [model(x) for _ in range(NUM_CALLS)]
+        model.destroy()
+        results.append([*losses, *(p.detach() for p in module.parameters())])
+        use_gpu(monkeypatch, backend)
+    for mine, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("backend", ["replay", "inductor"])
+def test_half_weights_with_float_state(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    results: list[Tensor] = []
+    for module in twins(Summed(nn.Linear(4, 4).half())):
+        model = poptorch.trainingModel(
+            module, options(), poptorch.optim.AdamW(module.parameters(), lr=0.1)
+        )
+        for _ in range(NUM_CALLS):
+            model(torch.ones(2, 4).half())
+        model.destroy()
+        results.append(next(module.parameters()).detach())
+        use_gpu(monkeypatch, backend)
+    torch.testing.assert_close(results[1], results[0], rtol=2e-3, atol=1e-3)
+
+
+class Summed(nn.Module):
+    """A module whose loss is the sum of its outputs."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, x: Tensor) -> Tensor:
+        return poptorch.identity_loss(self.body(x), "sum")

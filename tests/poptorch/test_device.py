@@ -22,6 +22,15 @@ def test_the_environment_names_another_system(monkeypatch: pytest.MonkeyPatch) -
     assert poptorch.ipuHardwareVersion() == 21
 
 
+def test_the_type_of_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHCORE_POD_TYPE", "pod4")
+    assert poptorch.ipuHardwareIsAvailable(4)
+    assert not poptorch.ipuHardwareIsAvailable(8)
+    monkeypatch.setenv("GRAPHCORE_POD_TYPE", "pod5")
+    with pytest.raises(poptorch.Error, match="GRAPHCORE_POD_TYPE is 'pod5'"):
+        poptorch.ipuHardwareIsAvailable()
+
+
 @pytest.mark.parametrize("name", ["POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"])
 def test_the_ipu_model_is_no_hardware(
     name: str, monkeypatch: pytest.MonkeyPatch

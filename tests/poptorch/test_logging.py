@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import poptorch
+from popple import logs
 from poptorch._logging import (
     TRACE,
     _log_uncaught,
@@ -162,7 +163,12 @@ def test_the_log_can_go_elsewhere(
 
 
 def test_the_back_end_has_levels_too() -> None:
-    setPopartLogLevel("DEBUG")
+    try:
+        setPopartLogLevel("DEBUG")
+        assert logs.is_wanted(logging.DEBUG)
+    finally:
+        logs._CHOSEN.clear()
+        logs.configure({})
     for level in (0, "FOO"):
         with pytest.raises(ValueError, match="Level must be one of TRACE, DEBUG"):
             setPopartLogLevel(level)  # pyright: ignore[reportArgumentType]

@@ -10,10 +10,11 @@ import poptorch
 from popple.graph import DType, Strategy
 from popple.plan import Overlap
 from poptorch import _translate as translate
+from poptorch._options.tables import TRANSLATED, WITHOUT_EFFECT
 from poptorch.options import option_names
 from tests.poptorch.models import Scale, options
 
-TABLES = (translate.TRANSLATED, translate.WITHOUT_EFFECT)
+TABLES = (TRANSLATED, WITHOUT_EFFECT)
 
 
 def test_every_option_is_in_exactly_one_table() -> None:
@@ -81,11 +82,26 @@ def test_types_of_state_and_accumulators() -> None:
     adam = poptorch.optim.Adam(
         Scale().parameters(),
         accum_type=torch.float16,
-        first_order_momentum_accum_type=torch.float16,
+        second_order_momentum_accum_type=torch.float16,
     )
     update = model_options(options(), adam).update
     assert update is not None
-    assert update.accumulator_dtype is update.state_dtype is DType.F16
+    assert update.accumulator_dtype is DType.F16
+    assert update.state_dtypes == (DType.F32, DType.F16)
+
+
+def test_a_velocity_that_is_the_accumulator_is_one_tensor() -> None:
+    sgd = poptorch.optim.SGD(
+        Scale().parameters(), lr=1, momentum=0.9, use_combined_accum=True
+    )
+    opts = options()
+    update = model_options(opts, sgd).update
+    assert update is not None
+    assert (update.num_states, update.state_dtypes) == (1, (None,))
+    opts.Training.gradientAccumulation(4)
+    update = model_options(opts, sgd).update
+    assert update is not None
+    assert (update.num_states, update.accumulator_dtype) == (0, None)
 
 
 def test_settings_of_groups() -> None:
@@ -103,24 +119,27 @@ def test_settings_of_groups() -> None:
 def test_plan_options() -> None:
     opts = options().setAvailableMemoryProportion({"IPU0": 0.3, "IPU1": 0.2})
     opts.Precision.setPartialsType(torch.half)
-    plan = model_options(opts).plan
-    assert (plan.memory_proportion, plan.partials) == (0.2, "f16")
+    model = model_options(opts)
+    assert model.memory_by_chip == {0: 0.3, 1: 0.2}
+    assert model.plan.partials == "f16"
 
 
-def test_several_processes_are_refused() -> None:
+def test_outputs_of_several_processes_stay_with_them() -> None:
     opts = options()
-    opts.Distributed.configureProcessId(0, 2)
-    with pytest.raises(poptorch.Error, match="several processes are not available yet"):
-        poptorch.inferenceModel(Scale(), opts)
+    opts.Distributed.configureProcessId(1, 2)
+    # Inference has nothing to add up, so the other process need not be there.
+    model = poptorch.inferenceModel(torch.nn.Identity(), opts)
+    assert model(torch.ones(1, 3)).shape == (1, 3)
 
 
 def test_cost_counts_the_replicas_of_all_processes() -> None:
     opts = options().useOfflineIpuTarget()
-    opts.replicationFactor(4)
+    opts.replicationFactor(16)
     opts.Distributed.configureProcessId(0, 3)
     model = poptorch.inferenceModel(Scale(), opts)
-    model.compile(torch.ones(4, 1))
-    assert popple.modelled(model).graph.execution.replicas == 12
+    model.compile(torch.ones(16, 1))
+    # More than one Pod16 has: processes may have one each.
+    assert popple.modelled(model).graph.execution.replicas == 48
 
 
 def test_locations_of_tensors() -> None:

@@ -13,6 +13,4 @@ collect_ignore_glob = [] if find_spec("torch_geometric") else ["*.py", "ops/*.py
 @pytest.fixture(autouse=True)
 def _own_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fresh virtual pod for every test."""
-    monkeypatch.setattr(
-        "popple.device.pod.get_default_directory", lambda name: tmp_path / name
-    )
+    monkeypatch.setenv("POPPLE_STATE", str(tmp_path / "state"))

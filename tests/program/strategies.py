@@ -137,8 +137,15 @@ def programs(draw: st.DrawFn, max_leaves: int = 8) -> Program:
     functions = {"f": draw(steps(leaf, max_leaves=3))}
     functions["g"] = draw(steps(leaf, ["f"], max_leaves=3))
     main = draw(steps(leaf, ["f", "g"], max_leaves))
-    name = draw(TEXTS)
-    return Program(name, 2, 2, draw(variables(4)), _with_branches(main), functions)
+    return Program(
+        draw(TEXTS),
+        2,
+        2,
+        draw(variables(4)),
+        _with_branches(main),
+        functions,
+        has_vertex_code=draw(st.booleans()),
+    )
 
 
 def _with_branches(main: Step) -> Step:

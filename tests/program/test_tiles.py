@@ -12,7 +12,7 @@ from popple.program import (
     add_all,
     aligned_runs,
     chip_maxima,
-    chip_runs,
+    chip_parts,
     chip_totals,
     combine,
     maximum_of,
@@ -157,6 +157,8 @@ def test_chips_cut_vectors(values: list[int]) -> None:
     by_chip = np.array(values).reshape(3, 2)
     assert chip_totals(vector, 3, 2) == tuple(by_chip.sum(axis=1).tolist())
     assert chip_maxima(vector, 3, 2) == tuple(by_chip.max(axis=1).tolist())
+    parts = chip_parts(vector, 3, 2)
+    assert parts == tuple(vector_of(chip.tolist()).runs for chip in by_chip)
     assert chip_totals(vector, 1, 6) == (sum(values),)
     assert chip_maxima(vector, 1, 6) == (max(values),)
 
@@ -164,4 +166,4 @@ def test_chips_cut_vectors(values: list[int]) -> None:
 def test_a_run_over_several_chips_is_cut_at_each() -> None:
     # 5 tiles of value 7 from tile 1 on, 2 tiles a chip: 1 + 2 + 2 tiles.
     vector = TileVector(((1, 0), (5, 7)))
-    assert list(chip_runs(vector, 2)) == [(0, 1, 0), (0, 1, 7), (1, 2, 7), (2, 2, 7)]
+    assert chip_parts(vector, 3, 2) == (((1, 0), (1, 7)), ((2, 7),), ((2, 7),))

@@ -69,6 +69,16 @@ def contents() -> rp.ReportContents:
         blocks=(rp.Block(1, 10, 20, None, 0),),
         operations=make_operations(),
         timeline=make_timeline(),
+        memory_roles=(
+            rp.RoleBytes(0, 0, "weights", 200),
+            rp.RoleBytes(0, 0, "stash", 120),
+            rp.RoleBytes(1, 7, "weights", 640),
+        ),
+        case_text="{}",
+        chip_times=(
+            rp.ChipTime(0, 85, 10, 20, 5, 20, 20),
+            rp.ChipTime(1, 60, 10, 20, 5, 20, 45),
+        ),
         info=make_info(),
         generic_ops={"aten.foo": 1, "aten.bar": 3},
         graph_text="graph { }",

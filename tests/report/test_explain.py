@@ -7,7 +7,14 @@ import json
 import pytest
 
 from popple.errors import UsageError
-from popple.report import ExplainedRun, Explanation, Operation, explain_run
+from popple.report import (
+    ChipTime,
+    ExplainedRun,
+    Explanation,
+    Operation,
+    add_times,
+    explain_run,
+)
 from popple.report.query.explain import find_module
 from popple.report.query.plan_record import parse_plan
 
@@ -28,19 +35,23 @@ MATMUL = Operation(
     module="net.fc1",
     source_line="net.py:7",
     compute_cycles=300,
-    exchange_cycles=90,
+    exchange_cycles=40,
     link_cycles=20,
     host_cycles=30,
     sync_cycles=10,
-    bound_by="memory",
+    bound_by="compute",
+    limited_by="memory",
     rule="matmul",
     memory_bytes=5000,
     temporary_bytes=2000,
     plan_json=json.dumps(PLAN),
 )
-BIAS = Operation(1, "fc1/add", "add", 100, module="net.fc1", bound_by="exchange")
-OTHER = Operation(2, "fc2/add", "add", 300, chip=1, module="net.fc2", bound_by="sync")
-RUN = ExplainedRun("net", 1000, (MATMUL, OTHER, BIAS), frozenset({"fc1/t"}))
+BIAS = Operation(1, "fc1/add", "add", 100, module="net.fc1", exchange_cycles=100)
+OTHER = Operation(2, "fc2/add", "add", 300, chip=1, module="net.fc2", sync_cycles=300)
+TIME = add_times(
+    [ChipTime(0, 300, 140, 20, 30, 10, 500), ChipTime(1, 0, 0, 0, 0, 300, 700)]
+)
+RUN = ExplainedRun("net", 1000, (MATMUL, OTHER, BIAS), frozenset({"fc1/t"}), TIME)
 
 
 def explain(name: str = "") -> Explanation:
@@ -57,7 +68,7 @@ def test_a_layer_is_all_its_operations(name: str) -> None:
     layer = explain(name)
     assert [part.name for part in layer.parts] == ["fc1/addmm", "fc1/add"]
     assert (layer.operation.cycles, layer.share) == (500, 0.5)
-    assert layer.bound_by == "memory"  # 400 of its 500 cycles
+    assert layer.bound_by == "compute"  # 300 of its 500 cycles
 
 
 def test_a_layer_of_one_operation_is_that_operation() -> None:
@@ -70,10 +81,15 @@ def test_without_a_name_the_run_is_explained_costliest_first() -> None:
     assert run.share == 800 / (2 * 1000)  # two chips for 1000 cycles each
 
 
-def test_phases_add_up() -> None:
-    phases = explain("addmm").cycles_by_phase
-    assert phases["exchange"] == 40  # 90 less 20 on links and 30 with the host
-    assert sum(phases.values()) == 400
+def test_classes_add_up() -> None:
+    assert sum(explain("addmm").cycles_by_class.values()) == 400
+
+
+def test_a_run_is_bound_by_what_takes_most_of_the_time_of_all_ipus() -> None:
+    run = explain()
+    assert run.bound_by == "bubbles"  # 1200 of 2000 cycles
+    assert sum(run.cycles_by_class.values()) == 2 * 1000
+    assert "bound by bubbles: IPUs that wait for others" in run.render()
 
 
 def test_memory_is_that_of_results_and_temporaries() -> None:
@@ -132,7 +148,8 @@ def test_the_text_has_what_a_reader_asks_for() -> None:
         "net.py:7",
         "forward, IPU 0, stage 1",
         "400, 40.0 % of the run",
-        "bound by memory",
+        "bound by compute",
+        "limited by memory",
         "A convolution with kernel 1.",
         "amp-1x1",
         "AMP on 8 tiles",
@@ -152,4 +169,4 @@ def test_at_most_ten_parts_are_printed() -> None:
 def test_json_says_the_same() -> None:
     data = json.loads(json.dumps(explain("fc1").to_json()))
     assert data["parts"][0]["plan"]["choice"]["method"] == "amp-1x1"
-    assert data["parts"][0]["cycles_by_phase"]["links"] == 20
+    assert data["parts"][0]["cycles_by_class"]["links"] == 20

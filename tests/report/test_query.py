@@ -68,18 +68,37 @@ def test_run_summary(report: rp.Report) -> None:
     assert run.tile_balance == pytest.approx((90 + 80) / (100 + 80))
 
 
-def test_phases_add_up_to_the_run(report: rp.Report) -> None:
+def test_classes_add_up_to_the_run(report: rp.Report) -> None:
     run = rp.summarize(report).run
     assert run is not None
-    cycles = {phase.name: phase.cycles for phase in run.phases}
+    cycles = {share.name: share.cycles for share in run.shares}
+    assert cycles == {
+        "compute": (85 + 60) / 2,
+        "exchange": 10,
+        "links": 20,
+        "host": 5,
+        "sync": 20,
+        "bubbles": (20 + 45) / 2,
+    }
+    assert sum(cycles.values()) == run.cycles
+    assert (run.bound_by, run.shares_of) == ("compute", "IPU")
+
+
+def test_a_genuine_file_has_shares_of_tiles(
+    contents: rp.ReportContents, tmp_path: Path
+) -> None:
+    with rewritten(contents, tmp_path, chip_times=()) as report:
+        run = rp.summarize(report).run
+    assert run is not None
+    cycles = {share.name: share.cycles for share in run.shares}
     assert cycles == {
         "compute": 680 / 8,
         "exchange": 80 / 8,
-        "inter-chip": 160 / 8,
+        "links": 160 / 8,
         "host": 30 / 8,
         "sync and idle": 330 / 8,
     }
-    assert sum(cycles.values()) == run.cycles
+    assert (run.bound_by, run.shares_of) == ("", "tile")
 
 
 def test_energy_is_shared_out_to_samples_of_all_replicas(
@@ -202,10 +221,11 @@ def test_view_is_json_with_the_agreed_keys(report: rp.Report) -> None:
         "liveness",
         "energy",
         "operations",
+        "chip_times",
         "timeline",
         "notes",
     ]
-    assert (data["format"], data["title"], data["modelled"]) == (1, "by hand", True)
+    assert (data["format"], data["title"], data["modelled"]) == (2, "by hand", True)
     assert data["generator"] == "popple 0.1"
     assert data["target"]["num_tiles"] == 8
 
@@ -251,6 +271,8 @@ def test_view_of_operations(report: rp.Report) -> None:
         "sync_cycles": 5,
         "flops": 16_000,
         "bound_by": "compute",
+        "limited_by": "",
+        "remark": "",
         "executions": 2,
         "rule": "matmul",
         "bytes": 900,

@@ -7,7 +7,7 @@ from pathlib import Path
 from popple.graph import parse_graph
 from popple.options import ModelOptions
 from popple.report import open_report
-from popple.session import CostRequest, ModelledCost
+from popple.session import CostRequest, ExecutableCache, KeptProgram, ModelledCost
 from popple.target import Target, load_system
 
 GRAPH = """
@@ -41,12 +41,28 @@ def test_nothing_is_asked_before_someone_asks() -> None:
     assert ask.count == 1
 
 
+def kept(directory: Path) -> KeptProgram:
+    return KeptProgram(ExecutableCache(directory), "ab" * 32)
+
+
 def test_a_cache_remembers_the_cycles(tmp_path: Path) -> None:
-    cycles = ModelledCost(Asked(), tmp_path).cycles()
-    later = ModelledCost(Asked(), tmp_path)
-    assert later._modelled is None
-    assert later.cycles() == cycles
-    assert later._modelled is None
+    cycles = ModelledCost(Asked(), kept(tmp_path)).cycles()
+    ask = Asked()
+    assert ModelledCost(ask, kept(tmp_path)).cycles() == cycles
+    assert ask.count == 0
+
+
+def test_a_cache_remembers_reports(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    first = ModelledCost(Asked(), kept(cache)).write_report(tmp_path / "1", 2)
+    ask = Asked()
+    later = ModelledCost(ask, kept(cache))
+    second = later.write_report(tmp_path / "2", 2)
+    assert second.read_bytes() == first.read_bytes()
+    assert ask.count == 0
+    # A report of another number of runs is another report.
+    later.write_report(tmp_path / "3", 1)
+    assert ask.count == 1
 
 
 def test_a_report_is_written(tmp_path: Path) -> None:

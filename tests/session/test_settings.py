@@ -23,14 +23,18 @@ def test_every_variable_is_read() -> None:
             "POPPLE_NUMERICS": "half-partials, all,",
             "POPPLE_REPORT": "out",
             "POPPLE_QUIET": "1",
+            "POPPLE_STRICT": "1",
+            "POPPLE_MODEL_ONLY": "1",
         }
     )
     numerics = ("half-partials", "all")
-    assert found == Settings("gc200", "inductor", "cuda", numerics, Path("out"), True)
+    on = (True, True, True)
+    assert found == Settings("gc200", "inductor", "cuda", numerics, Path("out"), *on)
 
 
 def test_empty_variables_are_as_none() -> None:
-    names = ("BACKEND", "DEVICE", "NUMERICS", "REPORT", "QUIET", "TARGET")
+    names = ("BACKEND", "DEVICE", "MODEL_ONLY", "NUMERICS", "REPORT", "QUIET")
+    names += ("STRICT", "TARGET")
     assert read_settings({f"POPPLE_{name}": "" for name in names}) == Settings()
 
 

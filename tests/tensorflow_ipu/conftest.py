@@ -16,7 +16,9 @@ def own_pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
     _device.reset()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for name in ("TF_IPU_COUNT", "TF_POPLAR_FLAGS", "POPPLE_TARGET"):
+    for name in ("TF_IPU_COUNT", "TF_POPLAR_FLAGS", "POPPLE_TARGET", "POPPLE_STATE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("IPUOF_VIPU_API_PARTITION_ID", "GRAPHCORE_POD_TYPE"):
         monkeypatch.delenv(name, raising=False)
     yield
     _device.reset()

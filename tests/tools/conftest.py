@@ -19,6 +19,7 @@ def popple(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Popple:
     """Runs `popple` with the given words in an empty directory."""
     for name in ("POPPLE_TARGET", "POPPLE_REPORT", "POPPLE_QUIET"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("POPLAR_EXECUTABLE_CACHE_DIR", str(tmp_path / "executables"))
 
     def call(*words: str | Path) -> Done:
         command = [sys.executable, "-m", "popple.tools.cli", *map(str, words)]

@@ -37,6 +37,19 @@ def test_a_missing_framework_is_no_fault_and_has_a_remedy(
     assert "pip install 'popple[tensorflow]'" in capsys.readouterr().out
 
 
+def test_without_any_framework_no_program_runs(
+    only: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = {"torch", "tf_keras"}  # TensorFlow alone runs none for the IPU
+    only.setattr(
+        doctor, "find_version", lambda name: None if name in missing else "1.0"
+    )
+    assert cli.main(["doctor"]) == 1
+    told = capsys.readouterr().out
+    assert "runs no programs: install a framework." in told
+    assert "https://download.pytorch.org/whl/cpu" in told
+
+
 def test_a_missing_core_package_is_a_fault(
     only: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

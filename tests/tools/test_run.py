@@ -161,3 +161,37 @@ def test_unknown_option_before_the_script_is_refused(
     done = popple("run", "--reprot", "x", write_script("print('ran')"))
     assert done.returncode == 2
     assert "ran" not in done.stdout
+
+
+SHOW_CACHES = """\
+import os
+for name in ("POPTORCH_CACHE_DIR", "POPART_CACHE_DIR", "TF_POPLAR_FLAGS"):
+    print(os.environ.get(name))
+"""
+
+
+def test_the_caches_of_all_frameworks_are_preset(
+    popple: Popple, write_script: WriteScript, tmp_path: Path
+) -> None:
+    cache = tmp_path / "executables"
+    shown = popple("run", write_script(SHOW_CACHES)).stdout.splitlines()
+    assert shown == [str(cache), str(cache), f"--executable_cache_path={cache}"]
+
+
+def test_the_caches_can_be_left_alone(
+    popple: Popple, write_script: WriteScript
+) -> None:
+    done = popple("run", "--no-cache", write_script(SHOW_CACHES))
+    assert done.stdout.splitlines() == ["None"] * 3
+
+
+def test_a_cache_that_cannot_be_made_is_no_error(
+    popple: Popple,
+    write_script: WriteScript,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("POPLAR_EXECUTABLE_CACHE_DIR", str(tmp_path / "file" / "x"))
+    done = popple("run", write_script(SHOW_CACHES))
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["None"] * 3)

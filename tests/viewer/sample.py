@@ -1,6 +1,6 @@
 """Made-up but plausible view data: a transformer trained over a few chips.
 
-The shape is that of `popple.report.view_data`, format 1. Everything is drawn from one
+The shape is that of `popple.report.view_data`, format 2. Everything is drawn from one
 seed, so equal arguments give equal data.
 """
 
@@ -31,7 +31,7 @@ KINDS = (
     ("aten.mm", "matmul", "compute", 30.0),
     ("aten.bmm", "matmul", "compute", 18.0),
     ("aten.gelu", "elementwise", "compute", 5.0),
-    ("aten.add", "elementwise", "memory", 2.0),
+    ("aten.add", "elementwise", "exchange", 2.0),
     ("aten._softmax", "softmax", "compute", 6.0),
     ("aten.native_layer_norm", "norm", "exchange", 5.0),
     ("aten.embedding", "gather", "exchange", 4.0),
@@ -168,6 +168,8 @@ def make_operation(rng: random.Random, index: int, num_chips: int) -> dict[str, 
         "sync_cycles": sync,
         "flops": int(cycles * weight * 3000),
         "bound_by": bound_by,
+        "limited_by": "memory" if index % 5 == 0 else "",
+        "remark": "",
         "executions": 16,
         "rule": family,
         "bytes": rng.randrange(40_000_000),
@@ -229,6 +231,12 @@ def make_timeline(num_chips: int, num_micro_batches: int) -> list[dict[str, Any]
     return slices
 
 
+def make_chip_times(num_chips: int) -> list[dict[str, int]]:
+    """Cycles of every chip by class; later chips wait longer."""
+    work = {"compute": 600, "exchange": 150, "links": 40, "host": 10, "sync": 60}
+    return [{**work, "bubbles": 100 + 20 * chip} for chip in range(num_chips)]
+
+
 def make_summary(num_chips: int) -> list[dict[str, Any]]:
     groups = {
         "Machine": {
@@ -270,7 +278,7 @@ def make_view_data(
     """Data for every view; `fill` above 1 makes a program that does not fit."""
     rng = random.Random(seed)
     return {
-        "format": 1,
+        "format": 2,
         "title": "BERT-Large training, sequence length 128",
         "generator": "popple 0.1.0",
         "modelled": True,
@@ -287,6 +295,7 @@ def make_view_data(
         "liveness": make_liveness(rng, num_chips, tiles_per_chip, num_steps),
         "energy": None,
         "operations": make_operations(rng, num_operations, num_chips),
+        "chip_times": make_chip_times(num_chips),
         "timeline": make_timeline(num_chips, 16),
         "notes": [
             "2 operators have no rule of their own; their cost comes from the generic "
@@ -305,6 +314,7 @@ def make_empty_view_data() -> dict[str, Any]:
         "summary": [],
         "memory": {"series": series, "categories": {}, "capacity_bytes": 0},
         "liveness": nothing | {"always_live_variables": []},
+        "chip_times": [],
         "timeline": [],
         "notes": [],
     }

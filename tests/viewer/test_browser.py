@@ -112,7 +112,7 @@ def test_the_timeline_is_listed_only_where_there_is_one(
 def test_data_of_another_format_are_refused(
     visit: Visit, html: Html, data: dict[str, Any]
 ) -> None:
-    visit.page.goto(html(data | {"format": 2}))
+    visit.page.goto(html(data | {"format": 3}))
     assert "format 2" in visit.text('[role="alert"]')
 
 

@@ -79,13 +79,17 @@ export interface Operation {
   readonly cycles: number;
   readonly share: number;
   readonly compute_cycles: number;
-  /** Of all traffic; the next two are the parts of it that leave the chip. */
+  /** Within the chip; traffic that leaves it is in the next two. */
   readonly exchange_cycles: number;
   readonly link_cycles: number;
   readonly host_cycles: number;
   readonly sync_cycles: number;
   readonly flops: number;
   readonly bound_by: string;
+  /** What kept the planner from a faster plan; empty if nothing did. */
+  readonly limited_by: string;
+  /** What the operation is there for, where its kind does not say it. */
+  readonly remark: string;
   readonly executions: number;
   readonly rule: string;
   readonly bytes: number;
@@ -115,7 +119,7 @@ export interface Energy {
 }
 
 export interface ViewData {
-  readonly format: 1;
+  readonly format: 2;
   readonly title: string;
   readonly generator: string;
   readonly modelled: boolean;
@@ -125,11 +129,13 @@ export interface ViewData {
   readonly liveness: Liveness;
   readonly energy: Energy | null;
   readonly operations: readonly Operation[];
+  /** Cycles of each chip by class, bubbles included; empty where not known. */
+  readonly chip_times: readonly Readonly<Record<string, number>>[];
   readonly timeline: readonly Slice[];
   readonly notes: readonly string[];
 }
 
-export const FORMAT = 1;
+export const FORMAT = 2;
 
 /** The data cannot be shown; the message says why and what to do. */
 export class DataError extends Error {}
@@ -166,7 +172,7 @@ export function parseViewData(value: unknown): ViewData {
     );
   }
   checkObjects(value, "", ["target", "memory", "liveness"]);
-  checkArrays(value, "", ["summary", "operations", "timeline", "notes"]);
+  checkArrays(value, "", ["summary", "operations", "chip_times", "timeline", "notes"]);
   const memory = value["memory"] as Json;
   checkObjects(memory, "memory.", ["series", "categories"]);
   const names = ["total", "total_including_gaps", "always_live", "transient_peak"];

@@ -22,9 +22,9 @@ export function categoryVariable(index: number): string {
   return `--cat-${index % NUM_CATEGORY_COLORS}`;
 }
 
-const PHASES = ["forward", "backward", "update"];
+const PHASES = ["forward", "backward", "update", "host", "links"];
 
-/** The CSS variable of a phase; unknown phases share a neutral colour. */
+/** The CSS variable of a phase, or of what belongs to no operation. */
 export function phaseVariable(phase: string): string {
   return PHASES.includes(phase) ? `--phase-${phase}` : "--phase-other";
 }

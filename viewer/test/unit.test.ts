@@ -158,6 +158,8 @@ function operation(name: string, cycles: number, chip: number | null): Operation
     sync_cycles: 0,
     flops: 0,
     bound_by: "compute",
+    limited_by: "",
+    remark: "",
     executions: 1,
     rule: "matmul",
     bytes: 0,
@@ -178,7 +180,7 @@ test("operations are filtered and sorted", () => {
 });
 
 test("data of another format are refused by number", () => {
-  assert.throws(() => parseViewData({ format: 7 }), /format 1, .* format 7/);
+  assert.throws(() => parseViewData({ format: 7 }), /format 2, .* format 7/);
   assert.throws(() => parseViewData(null), DataError);
-  assert.throws(() => parseViewData({ format: 1 }), /no object “target”/);
+  assert.throws(() => parseViewData({ format: 2 }), /no object “target”/);
 });

@@ -1,110 +1,41 @@
-"""A virtual pod: its devices, numbered as on the real machine, and leases on them.
+"""Pod: the devices of a machine, to look at, to choose from and to hold.
 
-In: a `System`. Out: `Device`s with ids, single chips first and then groups of them, and
-`Lease`s that no other process can hold at the same time. A lease ends when it is
-released, when its `with` block ends, or when the process ends.
+In: a `Machine`, or a `System` and a directory for its locks. Out: `Device`s with ids,
+and `Lease`s that no other process can hold at the same time.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
-from filelock import BaseFileLock
-
-from popple.device.registry import Holder, Registry, get_default_directory
+from popple.device.environment import read_environment
+from popple.device.lease import Lease, own_leases
+from popple.device.machine import Machine, describe_machine, named_directory
+from popple.device.numbering import Device, number_devices
+from popple.device.registry import Holder, Registry, describe_process
+from popple.device.state import find_roots, saying_where
 from popple.errors import DeviceBusyError, DeviceError
 from popple.target import System
 
 
-@dataclass(frozen=True)
-class Device:
-    """What a program attaches to: a chip or a group of chips under one id."""
-
-    id: int
-    chip_ids: tuple[int, ...]
-
-    @property
-    def num_chips(self) -> int:
-        """Chips in the group."""
-        return len(self.chip_ids)
-
-
-def number_devices(system: System) -> tuple[Device, ...]:
-    """All devices of a system, by id.
-
-    With four chips, 0 to 3 are the chips, 4 and 5 the pairs and 6 is all of them.
-    """
-    order = system.device_order or tuple(range(system.num_chips))
-    singles = [(chip_id,) for chip_id in range(system.num_chips)]
-    groups = [*singles, *_group(order)]
-    return tuple(Device(i, chip_ids) for i, chip_ids in enumerate(groups))
-
-
-def _group(order: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Whole runs of 2, 4, 8, ... chips, and last all chips together."""
-    size = 2
-    while size < len(order):
-        for start in range(0, len(order) - size + 1, size):
-            yield order[start : start + size]
-        size *= 2
-    if len(order) > 1:
-        yield order
-
-
-class Lease:
-    """The sole use of a device, until it is released once.
-
-    A forked process does not share it: the lease stays with the process that took it,
-    and ends with that process even if a child lives on.
-    """
-
-    def __init__(self, device: Device, locks: Sequence[BaseFileLock]) -> None:
-        self.device = device
-        # A lock that nobody refers to any more is released, so a forgotten lease is.
-        self._locks = tuple(locks)
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the device is still ours; in a forked process it is not."""
-        return all(lock.is_locked for lock in self._locks)
-
-    def release(self) -> None:
-        """Let others use the device."""
-        if not self.is_held:
-            raise DeviceError(
-                f"The lease of device {self.device.id} was already released.",
-                remedy="Release it once, or use it in a 'with' block only.",
-            )
-        for lock in self._locks:
-            lock.release()
-
-    def __enter__(self) -> Lease:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self.is_held:
-            # The program may have released it inside the block.
-            self.release()
-
-
 class Pod:
-    """The devices of a system and the lock files that stand for them.
+    """The devices of a machine and the lock files that stand for them.
 
     Pods of the same directory share their devices, in one process or in several.
     """
 
-    def __init__(self, system: System, directory: Path | None = None) -> None:
-        self.system = system
-        self.devices = number_devices(system)
-        self._registry = Registry(directory or get_default_directory(system.name))
+    def __init__(
+        self, machine: Machine | System, directory: Path | None = None
+    ) -> None:
+        if isinstance(machine, System):
+            machine = _machine_of(machine, directory)
+        self.machine = machine
+        self.system = machine.system
+        self.devices = number_devices(machine.system)
 
     def device(self, id: int) -> Device:
         """The device of that id."""
@@ -131,20 +62,39 @@ class Pod:
             )
         return candidates
 
-    def acquire(self, num_chips: int | None = None, id: int | None = None) -> Lease:
-        """The first free device of `num_chips` chips, or the device `id`, as ours."""
+    def acquire(
+        self,
+        num_chips: int | None = None,
+        id: int | None = None,
+        *,
+        instead_of: Lease | None = None,
+    ) -> Lease:
+        """The first free device of `num_chips` chips, or the device `id`, as ours.
+
+        `instead_of` is a lease to give up for it: nobody else gets its chips between.
+        It is given up even if there is nothing to be had, so that two programs that
+        grow at the same time do not wait for each other.
+        """
         candidates = self._choose(num_chips, id)
-        with self._registry.guard():
-            for device in candidates:
-                locks = self._registry.try_take(device.chip_ids)
-                if locks is not None:
-                    return Lease(device, locks)
-            raise self._make_busy_error(candidates)
+        for machine in self._list_places(instead_of):
+            registry = _registry_of(machine)
+            self._prepare(machine)
+            with registry.guard():
+                _give_up(instead_of)
+                for device in self._without_own(candidates):
+                    lease = _try_lease(machine, registry, device)
+                    if lease is not None:
+                        return lease
+                if not self.machine.is_elastic:
+                    raise self._make_busy_error(registry, candidates)
+        raise AssertionError("an elastic machine has no last copy")
 
     def holders(self) -> tuple[Holder, ...]:
-        """Who holds what, by chip."""
-        with self._registry.guard():
-            return self._registry.read_holders(range(self.system.num_chips))
+        """Who holds what, by chip; of an elastic machine, on this copy of it."""
+        self._prepare(self.machine)
+        registry = _registry_of(self.machine)
+        with registry.guard():
+            return self._read_holders(registry, range(self.system.num_chips))
 
     def _choose(self, num_chips: int | None, id: int | None) -> tuple[Device, ...]:
         if id is None:
@@ -158,15 +108,93 @@ class Pod:
             )
         return (device,)
 
-    def _make_busy_error(self, candidates: Sequence[Device]) -> DeviceBusyError:
+    def _without_own(self, candidates: tuple[Device, ...]) -> tuple[Device, ...]:
+        """What of an elastic machine this process does not hold itself.
+
+        To a program, all copies are one machine: a chip that it holds on one of them is
+        not free on another, so that one that forgets to release notices, as on IPUs.
+        """
+        if not self.machine.is_elastic:
+            return candidates
+        leases = own_leases(self.machine)
+        own = {chip for lease in leases for chip in lease.device.chip_ids}
+        free = tuple(d for d in candidates if own.isdisjoint(d.chip_ids))
+        if not free:
+            us = f"process {os.getpid()} ({describe_process()})"
+            raise self._busy(candidates, us)
+        return free
+
+    def _list_places(self, instead_of: Lease | None) -> Iterator[Machine]:
+        """The machine; or the copies of an elastic one, those we are on first."""
+        if not self.machine.is_elastic:
+            yield self.machine
+            return
+        leases = own_leases(self.machine)
+        first = [instead_of] if instead_of in leases else leases
+        known = list(dict.fromkeys(lease.machine.copy for lease in first if lease))
+        others = (copy for copy in itertools.count() if copy not in known)
+        for copy in itertools.chain(known, others):
+            yield self.machine.at_copy(copy)
+
+    def _prepare(self, machine: Machine) -> None:
+        with saying_where(machine.directory):
+            describe_machine(machine, find_roots(read_environment()))
+
+    def _make_busy_error(
+        self, registry: Registry, candidates: Sequence[Device]
+    ) -> DeviceBusyError:
         """Say who holds the chips of the candidates; the guard is ours."""
         chip_ids = sorted({c for device in candidates for c in device.chip_ids})
-        holders = self._registry.read_holders(chip_ids)
+        holders = self._read_holders(registry, chip_ids)
+        return self._busy(candidates, _render(holders))
+
+    def _busy(self, candidates: Sequence[Device], holders: str) -> DeviceBusyError:
         names = ", ".join(str(device.id) for device in candidates)
         return DeviceBusyError(
-            f"Device {names} of {self.system.name} is held by {_render(holders)}.",
+            f"Device {names} of {self.system.name} is held by {holders}.",
             remedy="Wait until it ends, or choose another device.",
         )
+
+    def _read_holders(
+        self, registry: Registry, chip_ids: Iterable[int]
+    ) -> tuple[Holder, ...]:
+        """Holders by the ids that programs see, which differ on a partition."""
+        physical = {self.machine.chips[chip_id]: chip_id for chip_id in chip_ids}
+        found = registry.read_holders(physical)
+        return tuple(replace(h, chip_id=physical[h.chip_id]) for h in found)
+
+
+def _machine_of(system: System, directory: Path | None) -> Machine:
+    place = directory or named_directory(system, find_roots(read_environment()))
+    chips = tuple(range(system.num_chips))
+    return Machine(system.name, system, system.name, place, chips)
+
+
+def _registry_of(machine: Machine) -> Registry:
+    return Registry(
+        machine.directory, is_shared=machine.is_shared, is_pod=machine.is_pod
+    )
+
+
+def _give_up(lease: Lease | None) -> None:
+    if lease is not None and lease.is_held:
+        lease.release()
+
+
+def _try_lease(machine: Machine, registry: Registry, device: Device) -> Lease | None:
+    """A lease on a device of a machine; None if one of its chips is held."""
+    physical = [machine.chips[chip_id] for chip_id in device.chip_ids]
+    locks = registry.try_take(physical)
+    if locks is None:
+        return None
+    try:
+        meter = registry.open_meter(physical, machine.system.chip.thermal_seconds)
+    except DeviceError:
+        # An error keeps what its frames refer to, and the chips would stay locked.
+        for lock in locks:
+            lock.release()
+        raise
+    return Lease(device, locks, machine, meter)
 
 
 def _render(holders: Iterable[Holder]) -> str:

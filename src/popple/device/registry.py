@@ -2,18 +2,16 @@
 
 In: chip ids. Out: locks of the chips, or the `Holder` of each chip in use. The lock
 says whether a chip is held; a lock cannot say by whom, so the holder writes that down.
-The record of a chip that is not locked is stale.
+The record of a chip that is not locked is stale, and the next holder overwrites it.
 """
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import shlex
 import sys
-import tempfile
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -21,40 +19,74 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout
 
+from popple.device.activity import Activity, ActivityMeter, read_activity
+from popple.device.state import (
+    PRIVATE_FILE,
+    SHARED_FILE,
+    get_user_name,
+    open_file,
+    saying_where,
+)
 from popple.errors import DeviceError
 
 # The guard is held for about a millisecond per chip, and processes wait their turn.
 _POLL_SECONDS = 0.005
+# Enough to recognise a program by; command lines may have megabytes.
+_MAX_COMMAND = 2000
+# A pod that has its description no more was removed while somebody waited for it.
+POD_FILE = "pod.json"
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A process that holds a chip; `since` is a UTC time in ISO 8601."""
+    """A process that holds a chip; `since` is a UTC time in ISO 8601.
+
+    `activity` counts what it has run on all the chips that it attached to together.
+    """
 
     chip_id: int
     pid: int
     command: str
     user: str
     since: str
+    activity: Activity
 
 
 class Registry:
-    """The lock files and records of one pod.
+    """The lock files and records of one machine.
 
     `try_take` and `read_holders` are for use inside `guard`, which keeps others from
     seeing a half-taken group of chips, or a chip as busy that is only being looked at.
+    The files of a shared pod exist from its creation, in a directory that only its
+    creator can change: other users open them and can put nothing in their place.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self, directory: Path, *, is_shared: bool = False, is_pod: bool = False
+    ) -> None:
         self.directory = directory
+        self._is_shared = is_shared
+        self._is_pod = is_pod
 
     @contextmanager
     def guard(self) -> Generator[None, None, None]:
         """Be the only one, in this or any process, who looks at or takes chips."""
+        # Before, since locking would make the directory again, and after, since the
+        # pod may be removed while we wait.
+        self._check_exists()
         with ExitStack() as held:
-            with self._saying_where():
+            with saying_where(self.directory):
                 held.enter_context(self._lock("guard", blocking=True))
+            self._check_exists()
             yield
+
+    def _check_exists(self) -> None:
+        if self._is_pod and not (self.directory / POD_FILE).exists():
+            raise DeviceError(
+                "The pod was removed.",
+                where=str(self.directory),
+                remedy="Create it again with 'popple pod create'.",
+            )
 
     def try_take(self, chip_ids: Iterable[int]) -> tuple[BaseFileLock, ...] | None:
         """The locks of all these chips; None if one of them is held."""
@@ -62,10 +94,17 @@ class Registry:
             locks = {chip_id: self._chip_lock(chip_id) for chip_id in chip_ids}
             if not all(self._try_enter(taken, lock) for lock in locks.values()):
                 return None
+            record = _make_record(tuple(locks))
             for chip_id in locks:
-                self._write_record(chip_id)
+                self._write_record(chip_id, record)
             taken.pop_all()
             return tuple(locks.values())
+
+    def open_meter(self, chip_ids: Sequence[int], heat_seconds: float) -> ActivityMeter:
+        """The counters of a lease on these chips: its first chip has the file."""
+        with saying_where(self.directory):
+            path = self._path(chip_ids[0], "activity")
+            return ActivityMeter(path, self._creation_mode, heat_seconds)
 
     def read_holders(self, chip_ids: Iterable[int]) -> tuple[Holder, ...]:
         """The holders of those of the chips that are held."""
@@ -78,7 +117,7 @@ class Registry:
 
     def _try_enter(self, stack: ExitStack, lock: BaseFileLock) -> bool:
         """Hold the lock until the stack ends; False if somebody else holds it."""
-        with self._saying_where():
+        with saying_where(self.directory):
             try:
                 stack.enter_context(lock)
             except Timeout:
@@ -91,7 +130,7 @@ class Registry:
     def _lock(self, name: str, *, blocking: bool) -> BaseFileLock:
         return FileLock(
             self.directory / f"{name}.lock",
-            mode=0o600,
+            mode=SHARED_FILE if self._is_shared else PRIVATE_FILE,
             # A lease may be released by another thread than the one that took it.
             thread_local=False,
             blocking=blocking,
@@ -100,77 +139,60 @@ class Registry:
             poll_interval=_POLL_SECONDS,
         )
 
-    def _record_path(self, chip_id: int) -> Path:
-        return self.directory / f"{_name_of(chip_id)}.json"
+    @property
+    def _creation_mode(self) -> int | None:
+        """None where files exist already and nobody but the creator may add any."""
+        return None if self._is_shared else PRIVATE_FILE
 
-    def _write_record(self, chip_id: int) -> None:
-        record = {
-            "pid": os.getpid(),
-            "command": shlex.join(sys.orig_argv),
-            "user": _get_user_name(),
-            "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        }
-        path = self._record_path(chip_id)
-        with self._saying_where():
-            # Read under the guard only, so nobody sees it half written. Overwriting or
-            # renaming would wait for the disk, for each of up to 256 chips.
-            path.unlink(missing_ok=True)
-            path.write_text(json.dumps(record), encoding="utf-8")
+    def _path(self, chip_id: int, suffix: str) -> Path:
+        return self.directory / f"{_name_of(chip_id)}.{suffix}"
+
+    def _write_record(self, chip_id: int, record: bytes) -> None:
+        with saying_where(self.directory):
+            # Read under the guard only, so nobody sees it half written. A file emptied
+            # or renamed would wait for the disk, for each of up to 256 chips.
+            path = self._path(chip_id, "json")
+            with os.fdopen(open_file(path, self._creation_mode), "r+b") as file:
+                file.write(record)
+                file.truncate()
 
     def _read_holder(self, chip_id: int) -> Holder:
-        path = self._record_path(chip_id)
+        path = self._path(chip_id, "json")
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
-            return Holder(chip_id, **record)
-        except (OSError, ValueError, TypeError) as error:
+            first = int(record.pop("chips")[0])
+            activity = read_activity(self._path(first, "activity"))
+            return Holder(chip_id, **record, activity=activity)
+        except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise DeviceError(
                 f"Chip {chip_id} is held, but its record does not say by whom.",
                 where=str(path),
                 remedy="Wait until the program that uses the chip has ended.",
             ) from error
 
-    @contextmanager
-    def _saying_where(self) -> Generator[None, None, None]:
-        try:
-            yield
-        except OSError as error:
-            raise DeviceError(
-                f"Devices cannot be locked here: {error}.",
-                where=str(self.directory),
-                remedy="Give Pod a directory that you may write to.",
-            ) from error
+
+def list_file_names(chip_ids: Iterable[int]) -> tuple[str, ...]:
+    """The names of all files that a registry of these chips uses."""
+    suffixes = ("lock", "json", "activity")
+    names = (f"{_name_of(chip_id)}.{end}" for chip_id in chip_ids for end in suffixes)
+    return ("guard.lock", *names)
 
 
-def get_default_directory(system_name: str) -> Path:
-    """Where this user's lock files of a system lie; another's directory is refused."""
-    root = Path(tempfile.gettempdir()) / f"popple-{_get_user_key()}"
-    if sys.platform != "win32" and _owner_of(root) not in (None, os.getuid()):
-        raise DeviceError(
-            "The directory for device locks belongs to another user.",
-            where=str(root),
-            remedy="Remove it, or give Pod another directory.",
-        )
-    return root / system_name
+def describe_process() -> str:
+    """The command line of this process, cut to a length that can be shown."""
+    return shlex.join(sys.orig_argv)[:_MAX_COMMAND]
+
+
+def _make_record(chip_ids: Sequence[int]) -> bytes:
+    record = {
+        "pid": os.getpid(),
+        "command": describe_process(),
+        "user": get_user_name(),
+        "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "chips": list(chip_ids),
+    }
+    return json.dumps(record).encode("utf-8")
 
 
 def _name_of(chip_id: int) -> str:
     return f"chip-{chip_id}"
-
-
-def _owner_of(path: Path) -> int | None:
-    """The user a path belongs to, if it exists; a link belongs to who made it."""
-    try:
-        return path.lstat().st_uid
-    except FileNotFoundError:
-        return None
-
-
-def _get_user_key() -> str:
-    return getpass.getuser() if sys.platform == "win32" else str(os.getuid())
-
-
-def _get_user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return _get_user_key()

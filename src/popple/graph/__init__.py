@@ -1,6 +1,7 @@
 """Graph: ops over values, what one micro-batch computes; op table, text, verify."""
 
 from popple.graph.attrs import Attr, AttrDef, AttrType
+from popple.graph.batch import batch_of
 from popple.graph.dependencies import find_dependencies
 from popple.graph.functions import (
     LOOPS,
@@ -11,7 +12,16 @@ from popple.graph.functions import (
     num_sites,
     qualified,
 )
-from popple.graph.graph import Execution, Graph, Op, Phase, Role, Strategy, Value
+from popple.graph.graph import (
+    Execution,
+    Graph,
+    Op,
+    Phase,
+    Redone,
+    Role,
+    Strategy,
+    Value,
+)
 from popple.graph.notes import (
     NO_NOTES,
     LinearPass,
@@ -19,6 +29,7 @@ from popple.graph.notes import (
     MultiConv,
     Notes,
     SerialSplit,
+    SplitDimension,
     parse_notes,
     render_notes,
     sorted_labels,
@@ -48,14 +59,17 @@ __all__ = [
     "Op",
     "OpDef",
     "Phase",
+    "Redone",
     "Role",
     "SerialSplit",
     "Signature",
+    "SplitDimension",
     "Strategy",
     "TensorType",
     "Value",
     "all_ops",
     "arguments_of",
+    "batch_of",
     "find_dependencies",
     "find_op",
     "function_order",

@@ -48,6 +48,14 @@ class Strategy(enum.Enum):
     PHASED = "phased"
 
 
+class Redone(enum.Enum):
+    """Which forward work is done again where recomputation is asked for."""
+
+    ALL = "all but checkpoints"
+    STANDARD = "all but checkpoints where little is in memory"
+    NORMS = "normalisation alone"
+
+
 @dataclass(frozen=True)
 class Value:
     """One tensor. `storage` names the Value whose memory this one shares.

@@ -57,11 +57,22 @@ class MultiConv:
     cycle_back_off: float | None = None
 
 
+class SplitDimension(enum.Enum):
+    """What of a matrix product is cut."""
+
+    ROWS = "rows"
+    INNER = "inner"
+    COLUMNS = "columns"
+
+
 @dataclass(frozen=True)
 class SerialSplit:
-    """A matrix product to be computed in `factor` parts, split along `dimension`."""
+    """A matrix product to be computed in `factor` parts, split along `dimension`.
 
-    dimension: str
+    The products of its gradients are cut along the same dimension of the layer.
+    """
+
+    dimension: SplitDimension
     factor: int
 
 
@@ -87,8 +98,8 @@ class Notes:
     `poptorch.recomputationCheckpoint`; read by `place/recompute.py`."""
 
     serial_split: SerialSplit | None = None
-    """Written by `poptorch.serializedMatMul`. No rule reads it yet: the planner finds
-    serial splits of its own. It keeps the product from sharing code with others."""
+    """Written by `poptorch.serializedMatMul`, and by `place.MarkLinearLayers` for the
+    gradients of such a product; read by `plan/rules/matmul.py`."""
 
     multi_conv: MultiConv | None = None
     """Written by the front ends for `MultiConv` and `multi_conv`, and by
@@ -167,7 +178,9 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "partials": DType,
     "block_size": int,
     "is_checkpoint": bool,
-    "serial_split": lambda data: SerialSplit(**data),
+    "serial_split": lambda data: SerialSplit(
+        SplitDimension(data["dimension"]), int(data["factor"])
+    ),
     "multi_conv": lambda data: MultiConv(**data),
     "side_by_side": str,
     "linear": lambda data: LinearProduct(

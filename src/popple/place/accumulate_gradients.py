@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from popple.errors import UsageError
@@ -13,11 +14,12 @@ from popple.place.update_weights import gradient_of, with_gradient
 class AccumulateGradients:
     """`count` micro-batches per update, summed in accumulators of type `dtype`.
 
+    Without a type, an accumulator has that of its gradient.
     Runs after `UpdateWeights` and before `Replicate`: replicas reduce the sums.
     """
 
     count: int
-    dtype: DType = DType.F32
+    dtype: DType | None = DType.F32
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -29,50 +31,111 @@ class AccumulateGradients:
         graph = replace(graph, execution=execution)
         if self.count == 1:
             return graph
-        makers = {name: op for op in graph.ops for name in op.outputs}
         steps = [op for op in graph.ops if op.phase is not Phase.UPDATE]
         updates = [op for op in graph.ops if op.phase is Phase.UPDATE]
+        parts = _Parts(graph)
         sums: dict[str, _Accumulator] = {}  # weights may share a gradient
         for op in updates:
             if (gradient := gradient_of(op)) and gradient not in sums:
-                beside = makers.get(gradient, op)
-                sums[gradient] = self._accumulator(graph, gradient, beside)
+                found = parts.take(gradient, op)
+                sums[gradient] = self._accumulator(graph, gradient, found)
         readers = [_redirected(op, sums) for op in updates]
-        added = [each.sum for each in sums.values()]
+        kept = [op for op in steps if op.name not in parts.undone]
+        added = [op for each in sums.values() for op in each.sums]
         resets = [each.reset for each in sums.values()]
         values = [value for each in sums.values() for value in each.values]
-        return graph.with_ops([*steps, *added, *readers, *resets], values)
+        summed = _right_behind(kept, added)
+        return graph.with_ops([*summed, *readers, *resets], values)
 
-    def _accumulator(self, graph: Graph, gradient: str, beside: Op) -> _Accumulator:
-        kind = TensorType(self.dtype, graph.type_of(gradient).shape)
+    def _accumulator(
+        self, graph: Graph, gradient: str, parts: list[_Part]
+    ) -> _Accumulator:
+        own = graph.type_of(gradient)
+        kind = TensorType(self.dtype or own.dtype, own.shape)
         owner = Value(f"{gradient}.accumulator", kind, Role.STATE)
-        total = Value(f"{gradient}.accumulated", kind, storage=owner.name)
+        sums: list[Op] = []
+        totals: list[Value] = []
+        for part, beside in parts:
+            total = Value(f"{part}.accumulated", kind, storage=owner.name)
+            names = (owner.name, part), (total.name,)
+            added = beside.beside(f"{part}.accumulate", "accumulate", *names)
+            sums.append(replace(added, phase=Phase.BACKWARD))
+            totals.append(total)
         cleared = Value(f"{gradient}.cleared", kind, storage=owner.name)
-        added = beside.beside(
-            f"{gradient}.accumulate",
-            "accumulate",
-            (owner.name, gradient),
-            (total.name,),
-        )
+        _, beside = parts[-1]
         reset = beside.beside(
-            f"{owner.name}.clear", "clear", (total.name,), (cleared.name,)
+            f"{owner.name}.clear", "clear", sums[-1].outputs, (cleared.name,)
         )
-        return _Accumulator(
-            values=(owner, total, cleared),
-            sum=replace(added, phase=Phase.BACKWARD),
-            reset=replace(reset, phase=Phase.UPDATE),
+        reset = replace(reset, phase=Phase.UPDATE)
+        return _Accumulator((owner, *totals, cleared), tuple(sums), reset)
+
+
+_Part = tuple[str, Op]
+"""A gradient, or a part of one, and the op beside which it is added"""
+
+
+class _Parts:
+    """Gradients taken apart: a sum that only the accumulator reads is not made.
+
+    Its parts go into the accumulator one by one, each where it is made, so that none
+    of them waits or travels: a table of words that the first stage of a pipeline looks
+    up and the last one multiplies with has a part of its gradient in either. The
+    vendor's compiler does the same (graphcore/popart, patterns/tiedgatherpattern.cpp,
+    transforms/inplaceaccumulategradpartialsintooptimizeraccumtensor.hpp).
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._makers = {name: op for op in graph.ops for name in op.outputs}
+        self._readers = Counter(name for op in graph.ops for name in op.inputs)
+        self._readers.update(graph.outputs)
+        self.undone: set[str] = set()
+
+    def take(self, gradient: str, reader: Op) -> list[_Part]:
+        """The parts of a gradient; those that are made first come first."""
+        maker = self._makers.get(gradient, reader)
+        if not self._is_plain_sum(maker, gradient):
+            return [(gradient, maker)]
+        self.undone.add(maker.name)
+        return [part for name in maker.inputs for part in self.take(name, maker)]
+
+    def _is_plain_sum(self, op: Op, result: str) -> bool:
+        """Whether an op adds results of others of its type and chip for one reader."""
+        if op.kind != "add" or op.phase is not Phase.BACKWARD or len(op.inputs) != 2:
+            return False
+        sources = [self._makers.get(name) for name in op.inputs]
+        kind = self._graph.type_of(result)
+        return self._readers[result] == 1 and all(
+            source is not None
+            and source.chip == op.chip
+            and self._graph.type_of(name) == kind
+            for name, source in zip(op.inputs, sources, strict=True)
         )
 
 
 @dataclass(frozen=True)
 class _Accumulator:
-    """One accumulator: its memory, what it holds after a sum, after a reset."""
+    """One accumulator: its memory, what it holds after sums, after a reset."""
 
-    values: tuple[Value, Value, Value]
-    sum: Op
+    values: tuple[Value, ...]
+    sums: tuple[Op, ...]
     reset: Op
+
+
+def _right_behind(steps: list[Op], sums: list[Op]) -> list[Op]:
+    """Each sum behind the op that makes what it adds: no gradient waits."""
+    waiting: dict[str, list[Op]] = {}
+    for op in sums:
+        waiting.setdefault(op.inputs[1], []).append(op)
+    result: list[Op] = []
+    for op in steps:
+        result.append(op)
+        for name in op.outputs:
+            result += waiting.pop(name, [])
+    # What no op makes, an input of the graph, is added at the end.
+    return [*result, *(op for found in waiting.values() for op in found)]
 
 
 def _redirected(op: Op, sums: dict[str, _Accumulator]) -> Op:
     gradient = gradient_of(op)
-    return with_gradient(op, sums[gradient].sum.outputs[0]) if gradient else op
+    return with_gradient(op, sums[gradient].sums[-1].outputs[0]) if gradient else op

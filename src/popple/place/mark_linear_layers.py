@@ -17,8 +17,11 @@ from popple.graph import (
     Graph,
     LinearPass,
     LinearProduct,
+    Notes,
     Op,
     Phase,
+    SerialSplit,
+    SplitDimension,
     arguments_of,
     functions_of,
 )
@@ -43,18 +46,34 @@ class MarkLinearLayers:
             return graph
         search = _Search()
         search.walk("", graph, {})
-        return _noted(graph, "", search.found).with_bodies(
-            lambda body: _noted(body, body.name, search.found)
+        return _noted(graph, "", search).with_bodies(
+            lambda body: _noted(body, body.name, search)
         )
 
 
-def _noted(graph: Graph, scope: str, found: Mapping[_Place, LinearProduct]) -> Graph:
+def _noted(graph: Graph, scope: str, search: _Search) -> Graph:
     return graph.with_ops(
-        replace(op, notes=replace(op.notes, linear=product))
-        if (product := found.get((scope, op.name)))
+        replace(op, notes=search.notes_on(op, (scope, op.name), product))
+        if (product := search.found.get((scope, op.name)))
         else op
         for op in graph.ops
     )
+
+
+def _split_of(split: SerialSplit, product: LinearProduct) -> SerialSplit:
+    """How a gradient is cut where the forward product is: along the same dimension."""
+    rows, inner, columns = SplitDimension
+    # Rows, inner dimension and columns of the forward product, as each gradient has
+    # them; one that is computed the other way round has rows for columns.
+    places = {
+        LinearPass.FORWARD: (rows, inner, columns),
+        LinearPass.INPUT_GRAD: (rows, columns, inner),
+        LinearPass.WEIGHT_GRAD: (inner, rows, columns),
+    }[product.part]
+    found = places[(rows, inner, columns).index(split.dimension)]
+    if product.is_turned and found is not inner:
+        found = rows if found is columns else columns
+    return SerialSplit(found, split.factor)
 
 
 @dataclass(frozen=True)
@@ -80,9 +99,15 @@ class _Search:
 
     def __init__(self) -> None:
         self.found: dict[_Place, LinearProduct] = {}
+        self._splits: dict[_Place, SerialSplit] = {}
         self._seen: set[str] = set()
         self._by_input: dict[_Key, _Place] = {}
         self._by_weights: dict[_Key, _Place] = {}
+
+    def notes_on(self, op: Op, place: _Place, product: LinearProduct) -> Notes:
+        """What is noted on an op that is a product of a layer."""
+        split = self._splits.get(place)
+        return replace(op.notes, linear=product, serial_split=split)
 
     def walk(
         self, scope: str, graph: Graph, given: Mapping[str, _Place]
@@ -112,12 +137,16 @@ class _Search:
     def _add(self, place: _Place, op: Op, left: _Matrix, right: _Matrix) -> None:
         """Look at one product, after those whose results it depends on."""
         if op.phase is Phase.FORWARD:
+            if (split := op.notes.serial_split) is not None:
+                self._splits[place] = split
             self._by_weights.setdefault((right, left.shape), place)
             self._by_input.setdefault((left, right.shape), place)
         elif (pair := self._find_forward(left, right)) is not None:
             forward, product = pair
             self.found[forward] = LinearProduct(LinearPass.FORWARD)
             self.found[place] = product
+            if (split := self._splits.get(forward)) is not None:
+                self._splits[place] = _split_of(split, product)
             if product.part is LinearPass.FORWARD:
                 # The gradient of the weights may read the recomputed input.
                 self._by_input.setdefault((left, right.shape), place)

@@ -26,7 +26,7 @@ def run_passes(
     for each in passes:
         result = each.apply(graph)
         if result is not graph:  # a pass with nothing to do gives its graph back
-            verify(result)
+            verify(result, graph)
         graph = result
         after(each, graph)
     return graph

@@ -13,8 +13,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
 from popple.errors import PlacementError
-from popple.graph import Graph, Op, Phase, Role, Strategy, TensorType, Value
-from popple.place.recompute import recompute_stages
+from popple.graph import Graph, Op, Phase, Redone, Role, Strategy, TensorType, Value
+from popple.place.recompute import Recompute, recompute_stages
 from popple.place.repeat_views import repeat_views
 from popple.place.shard import Shard, given_homes, insert_copies, with_inputs
 from popple.units import ceil_div
@@ -25,23 +25,27 @@ class Pipeline:
     """Turns a graph whose ops have stages into a pipeline.
 
     `interleaved` lets forward and backward stages take turns: half as much is stashed,
-    and every chip idles while its neighbours do the longer of the two.
+    and every chip idles while its neighbours do the longer of the two. `redone` says
+    what is recomputed, None is as in `Recompute`.
     """
 
     recompute: bool = True
     interleaved: bool = False
+    redone: Redone | None = None
 
     def apply(self, graph: Graph) -> Graph:
         """The graph with numbered stages, copies and rings between them."""
         num_forward = _num_forward(graph)
         if num_forward == 1:
+            graph = Recompute(self.redone).apply(graph) if self.recompute else graph
             return Shard().apply(graph)
         staged = number_stages(graph)
         if self.interleaved and graph.is_training:
             execution = replace(staged.execution, interval=2)
             staged = replace(staged, execution=execution)
         if self.recompute and graph.is_training:
-            staged = recompute_stages(staged, num_forward)
+            redone = self.redone or Redone.ALL
+            staged = recompute_stages(staged, num_forward, redone)
         staged = repeat_views(staged)
         return _Transport(staged).run()
 

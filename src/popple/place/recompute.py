@@ -1,8 +1,9 @@
-"""Recomputation: backward stages redo the forward work of their stage.
+"""Recomputation: the backward pass redoes forward work instead of keeping its results.
 
-Only what enters a stage is then kept for the backward pass; everything made inside it
-is computed again when the backward stage needs it, except results of ops that the user
-marked as checkpoints. The last stage redoes nothing: its backward work follows at once.
+Only what enters a stage, and checkpoints, are then kept for the backward pass;
+everything between is computed again when the backward stage needs it. The last stage,
+which may be the only one, redoes what its checkpoints are made of and nothing behind
+them: that backward work follows at once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from popple.graph import Graph, Op, Phase, Role, Value
+from popple.graph import Graph, Op, Phase, Redone, Role, Value
+from popple.place.checkpoints import find_checkpoints
 from popple.place.shard import with_inputs
 
 _SUFFIX = ".again"
@@ -20,30 +22,40 @@ Backward = Callable[[int], int]
 """The stage of the backward work of a forward stage."""
 
 
+def is_recomputed(op: Op) -> bool:
+    """Whether the op does forward work a second time."""
+    return op.name.endswith(_SUFFIX)
+
+
 @dataclass(frozen=True)
 class Recompute:
     """For stages that take turns: forward and backward work have the same number."""
 
+    redone: Redone | None = None
+    """None is all work of a program in several stages, and none in one stage"""
+
     def apply(self, graph: Graph) -> Graph:
         """The graph with forward work done again before the backward work."""
         stages = {op.stage for op in graph.ops if op.phase is Phase.FORWARD}
-        if not graph.is_training or len(stages) < 2:
+        is_one = self.redone is None and len(stages) < 2
+        if not graph.is_training or not stages or is_one:
             return graph
-        return _recomputed(graph, max(stages), lambda stage: stage)
+        kept = find_checkpoints(graph, self.redone or Redone.ALL, max(stages))
+        return _recomputed(graph, kept, lambda stage: stage)
 
 
-def recompute_stages(graph: Graph, num_forward: int) -> Graph:
-    """Redo forward ops in the mirrored backward stage, except in the last stage."""
+def recompute_stages(graph: Graph, num_forward: int, redone: Redone) -> Graph:
+    """Redo forward ops in the mirrored backward stage."""
     last = num_forward - 1
-    return _recomputed(graph, last, lambda stage: 2 * last - stage)
+    kept = find_checkpoints(graph, redone, last)
+    return _recomputed(graph, kept, lambda stage: 2 * last - stage)
 
 
-def _recomputed(graph: Graph, last: int, backward: Backward) -> Graph:
+def _recomputed(graph: Graph, kept: frozenset[str], backward: Backward) -> Graph:
     made = {
         name: op
         for op in graph.ops
-        if op.phase is Phase.FORWARD and op.stage < last
-        if not op.notes.is_checkpoint
+        if op.phase is Phase.FORWARD and op.name not in kept
         for name in op.outputs
     }
     # Only gradients of the same stage start recomputation: what another stage reads
@@ -55,6 +67,8 @@ def _recomputed(graph: Graph, last: int, backward: Backward) -> Graph:
         for name in op.inputs
         if name in made and op.stage == backward(made[name].stage)
     }
+    if not wanted:
+        return graph
     again = _needed_ops(made, wanted)
     clones, values = _clones(graph, again, backward)
     readers: list[Op] = []
@@ -142,12 +156,39 @@ def _redirected(
 
 
 def _merged(readers: list[Op], clones: dict[int, list[Op]]) -> list[Op]:
-    """Redone ops stand before the first backward op of their stage."""
+    """Redone ops stand right before the first backward op that needs them.
+
+    So do those of graphcore/popart (willow/src/popx/irlowering.cpp): for every op
+    behind the loss, its producers up to a checkpoint that have not been redone yet.
+    Between two checkpoints, one layer at a time is in memory.
+    """
+    waiting = {
+        name: clone
+        for redone in clones.values()
+        for clone in redone
+        for name in clone.outputs
+    }
     result: list[Op] = []
-    placed: set[int] = set()
     for op in readers:
-        if op.phase is Phase.BACKWARD and op.stage not in placed:
-            placed.add(op.stage)
-            result += clones.get(op.stage, [])
+        if op.phase is Phase.BACKWARD:
+            result += _taken(waiting, op)
         result.append(op)
     return result
+
+
+def _taken(waiting: dict[str, Op], reader: Op) -> list[Op]:
+    """What an op needs of the ops that wait, in their order; they wait no longer."""
+    needed: set[str] = set()
+    names = list(reader.inputs)
+    while names:
+        source = waiting.get(names.pop())
+        if source is not None and source.name not in needed:
+            needed.add(source.name)
+            names += source.inputs
+    if not needed:
+        return []
+    found = {op.name: op for op in waiting.values() if op.name in needed}
+    for op in found.values():
+        for name in op.outputs:
+            del waiting[name]
+    return list(found.values())

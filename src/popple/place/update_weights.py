@@ -13,13 +13,14 @@ class UpdateWeights:
     """Adds `kind` ops with `num_states` state tensors for each weight.
 
     `gradients` maps weights to gradient values. The op of a weight stands where the
-    weight is first used. State has the element type `state_dtype`.
+    weight is first used. Each state has the element type of the same place in
+    `state_dtypes`: None is that of the weight, states beyond have single precision.
     """
 
     kind: str
     num_states: int
     gradients: Mapping[str, str]
-    state_dtype: DType = DType.F32
+    state_dtypes: tuple[DType | None, ...] = ()
 
     def apply(self, graph: Graph) -> Graph:
         """The graph with its update phase."""
@@ -34,14 +35,16 @@ class UpdateWeights:
         return graph.with_ops([*graph.ops, *ops], values)
 
     def _states(self, graph: Graph, weight: str) -> list[Value]:
-        shape = graph.type_of(weight).shape
+        own = graph.type_of(weight)
+        missing = self.num_states - len(self.state_dtypes)
+        kinds = (*self.state_dtypes, *[DType.F32] * missing)[: self.num_states]
         return [
             Value(
                 f"{weight}.state{index}",
-                TensorType(self.state_dtype, shape),
+                TensorType(kind or own.dtype, own.shape),
                 Role.STATE,
             )
-            for index in range(self.num_states)
+            for index, kind in enumerate(kinds)
         ]
 
     def _update(

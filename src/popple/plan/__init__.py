@@ -4,7 +4,7 @@ from popple.plan.lowering.lower import PlannedProgram, plan_graph
 from popple.plan.lowering.plan_ops import Progress
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 from popple.plan.options import IoOptions, Overlap, PlanOptions
-from popple.plan.planner import Planner
+from popple.plan.planner import Planner, PlanStore
 from popple.plan.registry import FAMILY_RULES, RULES, describe_rule, get_rule
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Overlap",
     "PlanOptions",
     "PlanRequest",
+    "PlanStore",
     "PlannedProgram",
     "Planner",
     "Progress",

@@ -31,14 +31,36 @@ def _options_for(notes: Notes, options: PlanOptions) -> PlanOptions:
     return options
 
 
-class Planner:
-    """The rules applied to one target with one set of options."""
+Plans = dict[tuple[Signature, Inputs, Share | None], OpPlan]
 
-    def __init__(self, target: Target, options: PlanOptions | None = None) -> None:
+
+class PlanStore:
+    """Plans of several programs: what one needed, the next need not plan again."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Target, PlanOptions], Plans] = {}
+
+    def of(self, target: Target, options: PlanOptions) -> Plans:
+        """The plans for a target and options, to be used and added to."""
+        return self._known.setdefault((target, options), {})
+
+
+class Planner:
+    """The rules applied to one target with one set of options.
+
+    Plans are kept in a `store` that several planners share, if there is one.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        options: PlanOptions | None = None,
+        store: PlanStore | None = None,
+    ) -> None:
         self.target = target
         self.options = options or PlanOptions()
         self.num_hits = 0
-        self._plans: dict[tuple[Signature, Inputs, Share | None], OpPlan] = {}
+        self._plans = (store or PlanStore()).of(target, self.options)
         self._generic_ops: Counter[str] = Counter()
 
     @property

@@ -6,7 +6,6 @@ from popple.program.chips import (
     busy_chip_runs,
     chip_maxima,
     chip_parts,
-    chip_runs,
     chip_totals,
 )
 from popple.program.numbering import (
@@ -104,7 +103,6 @@ __all__ = [
     "children_of",
     "chip_maxima",
     "chip_parts",
-    "chip_runs",
     "chip_totals",
     "combine",
     "label_of",

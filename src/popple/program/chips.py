@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from popple.program.parts import children_of, traffic_of
 from popple.program.program import Program
@@ -10,26 +11,11 @@ from popple.program.steps import Call, GlobalExchange, Step
 from popple.program.tiles import TileVector
 
 
-def chip_runs(
-    vector: TileVector, tiles_per_chip: int
-) -> Iterator[tuple[int, int, int]]:
-    """(chip, number of tiles, value) of every run, cut where a chip ends."""
-    first = 0
-    for count, value in vector.runs:
-        stop = first + count
-        while first < stop:
-            chip = first // tiles_per_chip
-            end = min(stop, (chip + 1) * tiles_per_chip)
-            yield chip, end - first, value
-            first = end
-
-
 def busy_chip_runs(
     vector: TileVector, tiles_per_chip: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Like `chip_runs`, zeros left out: most vectors concern one chip of many."""
-    # Not a filter over `chip_runs`: on a pod the zeros of all other chips would be cut
-    # at every chip's end first.
+    """(chip, number of tiles, value) of every run but zeros, cut where a chip ends."""
+    # Most vectors concern one chip of many: the zeros of the others are not cut.
     first = 0
     for count, value in vector.runs:
         stop = first + count
@@ -47,10 +33,31 @@ def chip_parts(
     """The runs of each chip."""
     if num_chips == 1:
         return (vector.runs,)
-    parts: list[list[tuple[int, int]]] = [[] for _ in range(num_chips)]
-    for chip, count, value in chip_runs(vector, tiles_per_chip):
-        parts[chip].append((count, value))
-    return tuple(map(tuple, parts))
+    # Chips with nothing but zeros share one run: most vectors concern one chip of many.
+    idle: tuple[tuple[int, int], ...] = ((tiles_per_chip, 0),)
+    parts = [idle] * num_chips
+    for chip, piece in _pieces(vector, tiles_per_chip).items():
+        parts[chip] = tuple(piece)
+    return tuple(parts)
+
+
+def _pieces(
+    vector: TileVector, tiles_per_chip: int
+) -> Mapping[int, list[tuple[int, int]]]:
+    """The runs of each chip, those left out that have nothing but zeros."""
+    pieces: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    first = 0
+    for count, value in vector.runs:
+        stop = first + count
+        while first < stop:
+            chip, offset = divmod(first, tiles_per_chip)
+            if not value and not offset and (idle := (stop - first) // tiles_per_chip):
+                first += idle * tiles_per_chip
+                continue
+            end = min(stop, (chip + 1) * tiles_per_chip)
+            pieces[chip].append((end - first, value))
+            first = end
+    return pieces
 
 
 def chip_totals(

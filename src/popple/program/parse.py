@@ -38,7 +38,7 @@ def parse_program(text: str) -> Program:
     root = parse_statement(text)
     if root.word != "program":
         root.fail("is not a program")
-    root.expect(1, ("chips", "tiles"))
+    root.expect(1, ("chips", "tiles"), ["without_vertex_code"])
     variables: dict[str, Variable] = {}
     functions: dict[str, Step] = {}
     outlined: dict[str, str] = {}
@@ -60,9 +60,15 @@ def parse_program(text: str) -> Program:
             part.fail("does not belong here", "Steps stand inside main or a function.")
     if main is None:
         root.fail("has no main")
-    num_chips, tiles_per_chip = root.integer("chips"), root.integer("tiles")
     return Program(
-        root.text(0), num_chips, tiles_per_chip, variables, main, functions, outlined
+        root.text(0),
+        root.integer("chips"),
+        root.integer("tiles"),
+        variables,
+        main,
+        functions,
+        outlined,
+        "without_vertex_code" not in root.flags,
     )
 
 
@@ -110,8 +116,10 @@ def _parse_parallel(part: Statement) -> Parallel:
 
 
 def _parse_repeat(part: Statement) -> Repeat:
-    part.expect(1, ["name"])
-    return Repeat(part.integer(0), _only_step(part), part.text("name"))
+    part.expect(1, ["name", "micro_batches", "first_micro_batch"])
+    each = part.integer("micro_batches", 0)
+    first = part.integer("first_micro_batch", 0)
+    return Repeat(part.integer(0), _only_step(part), part.text("name"), each, first)
 
 
 def _parse_repeat_while(part: Statement) -> RepeatWhile:

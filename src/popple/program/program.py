@@ -15,7 +15,8 @@ class Program:
 
     `tiles_per_chip` times `num_chips` is the length of every tile vector in it.
     `outlined` names ops that run the code of another op: steps of such an op have
-    neither code nor vertices of their own.
+    neither code nor vertices of their own. Without `has_vertex_code` nobody compiled
+    code for its vertices, as for an IPU Model that need not have it.
     """
 
     # Chips of other replicas are left out: replicas run the same steps at the same
@@ -27,6 +28,7 @@ class Program:
     main: Step
     functions: Mapping[str, Step] = field(default_factory=dict[str, Step])
     outlined: Mapping[str, str] = field(default_factory=dict[str, str])
+    has_vertex_code: bool = True
 
     @property
     def num_tiles(self) -> int:

@@ -51,7 +51,8 @@ def render_program(program: Program) -> str:
     """The program as text; `parse_program` gives the same program back."""
     lines = [
         f"program {_quote(program.name)} chips={program.num_chips} "
-        f"tiles={program.tiles_per_chip} {{"
+        f"tiles={program.tiles_per_chip} "
+        f"{'' if program.has_vertex_code else 'without_vertex_code '}{{"
     ]
     lines += [f"  {_variable_line(v)}" for v in program.variables.values()]
     for pair in program.outlined.items():
@@ -81,7 +82,7 @@ def _step_lines(step: Step) -> list[str]:
     if isinstance(step, Parallel):
         return _block(_head("parallel", step.name), _lines_of(step.branches))
     if isinstance(step, Repeat):
-        return _block(_head(f"repeat {step.count}", step.name), _step_lines(step.body))
+        return _block(_repeat_head(step), _step_lines(step.body))
     if isinstance(step, RepeatWhile | If | Switch):
         return _choice_lines(step)
     if isinstance(step, Execute):
@@ -89,6 +90,12 @@ def _step_lines(step: Step) -> list[str]:
         head = _line("execute", _quote(step.compute_set.name), *_uses(step))
         return _block(head, groups)
     return [_leaf_line(step)]
+
+
+def _repeat_head(step: Repeat) -> str:
+    numbers = ("micro_batches", "first_micro_batch")
+    said = [f"{key}={value}" for key in numbers if (value := getattr(step, key))]
+    return _line(_head(f"repeat {step.count}", step.name), *said)
 
 
 def _choice_lines(step: RepeatWhile | If | Switch) -> list[str]:

@@ -138,11 +138,18 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A body run a fixed number of times, possibly 0."""
+    """A body run a fixed number of times, possibly 0.
+
+    `micro_batches` is how many of them a round works through: by so much the numbers
+    of micro-batches in the body grow from one round to the next. The first round
+    begins with number `first_micro_batch`.
+    """
 
     count: int
     body: Step
     name: str = ""
+    micro_batches: int = 0
+    first_micro_batch: int = 0
 
 
 @dataclass(frozen=True)
@@ -183,7 +190,8 @@ class Switch:
 class Call:
     """A function of the program, whose code exists once.
 
-    `label`, `micro_batch` and `stage` mark the call on a timeline.
+    `label`, `micro_batch` and `stage` mark the call on a timeline; in a loop over
+    micro-batches the number is that of the first round.
     """
 
     function: str

@@ -39,18 +39,34 @@ class TileVector:
                 raise ProgramError(f"runs {self.runs} are not in normal form.")
             previous = value
 
+    def __hash__(self) -> int:
+        # Kept: vectors are keys of the caches of planner, simulator and reports.
+        known = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = hash(self.runs)
+        return known
+
+    @classmethod
+    def _of_normal(cls, runs: tuple[Run, ...]) -> TileVector:
+        """A vector from runs that are normal already, which is not checked again."""
+        vector = object.__new__(cls)
+        vector.__dict__["runs"] = runs
+        return vector
+
     @classmethod
     def of(cls, runs: Iterable[Run]) -> TileVector:
         """A vector from any runs: empty ones dropped, equal neighbours joined."""
         normal: list[Run] = []
+        last: int | None = None
         for count, value in runs:
             if count <= 0:
                 continue
-            if normal and normal[-1][1] == value:
+            if value == last:
                 normal[-1] = (normal[-1][0] + count, value)
             else:
                 normal.append((count, value))
-        return cls(tuple(normal))
+                last = value
+        return cls._of_normal(tuple(normal))
 
     @classmethod
     def constant(cls, num_tiles: int, value: int) -> TileVector:
@@ -147,7 +163,12 @@ class TileVector:
 
     def scaled(self, factor: int) -> TileVector:
         """Every value times `factor`."""
-        return self.map(lambda value: value * factor)
+        if factor == 1:
+            return self
+        if not factor:
+            return TileVector.zeros(len(self))
+        # Neighbours that differ still differ.
+        return self._of_normal(tuple([(n, value * factor) for n, value in self.runs]))
 
     def presence(self) -> TileVector:
         """1 on tiles whose value is not 0, else 0."""
@@ -179,9 +200,12 @@ class TileVector:
         runs: list[Run] = []
         first = 0
         for count, value in self.runs:
-            low, high = max(first, start), min(first + count, stop)
-            runs.append((high - low, value))
-            first += count
+            last = first + count
+            if last > start:
+                if first >= stop:
+                    break
+                runs.append((min(last, stop) - max(first, start), value))
+            first = last
         return TileVector.of(runs)
 
 

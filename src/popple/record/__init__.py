@@ -5,7 +5,16 @@ numbers of the simulation are the program ids of the report.
 """
 
 from popple.record.operations import record_operations
-from popple.record.record import record
+from popple.record.record import record, record_chip_times
 from popple.record.repeats import repeat_run
+from popple.record.roles import ROLES, ChipMemory, memory_by_role
 
-__all__ = ["record", "record_operations", "repeat_run"]
+__all__ = [
+    "ROLES",
+    "ChipMemory",
+    "memory_by_role",
+    "record",
+    "record_chip_times",
+    "record_operations",
+    "repeat_run",
+]

@@ -21,6 +21,7 @@ from popple.program import (
     Sync,
     label_of,
 )
+from popple.record.unowned import row_of
 from popple.sim import LeafTime, Simulation
 from popple.units import render_bytes, render_count
 
@@ -38,7 +39,10 @@ class StepRecord:
 
 
 def record_steps_by_op(simulation: Simulation) -> Mapping[str, list[StepRecord]]:
-    """The leaf steps of every op in their order, those of one name added up."""
+    """The leaf steps of every op in their order, those of one name added up.
+
+    Those of no op are under the name of their row.
+    """
     found: dict[str, dict[str, StepRecord]] = {}
     # Steps that do the same share their time, and so the words about it.
     texts: dict[int, str] = {}
@@ -55,7 +59,7 @@ def record_steps_by_op(simulation: Simulation) -> Mapping[str, list[StepRecord]]
         # Labels begin with the op, which the reader has asked for.
         name = label_of(row.step).removeprefix(f"{row.step.op}/")
         record = StepRecord(name, text, leaf.cost.cycles * count)
-        known = found.setdefault(row.step.op, {})
+        known = found.setdefault(row.step.op or row_of(row.step).name, {})
         # An op that runs in parts, or on several chips, has steps of one name many
         # times.
         earlier = known.get(record.name)

@@ -6,17 +6,24 @@ from collections import Counter
 from collections.abc import Mapping
 
 from popple.graph import Graph, Op, all_ops, get_op
+from popple.place import is_recomputed
 from popple.plan import OpPlan, PlannedProgram, describe_rule
 from popple.record.explanations import (
     StepRecord,
     record_steps_by_op,
     render_plan_json,
 )
-from popple.report import DebugContext, Operation
+from popple.record.unowned import Unowned, costs_without_op
+from popple.report import DebugContext, Operation, bound_by
 from popple.sim import Cost, Simulation
 
-_NO_OP = "host streams"
-_STREAMS = "Inputs from the host, results to it, and syncs that belong to no op."
+_REMARKS = {
+    "stash": "keeps an activation in a ring until its backward stage needs it",
+    "restore": "takes a stashed activation out of its ring",
+    "remote_load": "loads what lies off the chip",
+    "remote_store": "stores what lies off the chip",
+}
+_RECOMPUTED = "recomputed: forward work done again for the backward pass"
 
 
 def record_operations(
@@ -37,10 +44,10 @@ def record_operations(
             steps[op.name],
         )
         for index, (op, body) in enumerate(ops)
-        if (cost := simulation.cost_by_op.get(op.name))
+        if (cost := simulation.cost_by_op.get(op.name)) and cost.cycles
     ]
-    if rest := simulation.cost_by_op.get(""):
-        rows.append(_other_steps(len(ops), rest, steps[""]))
+    for row, cost in costs_without_op(simulation).items():
+        rows.append(_unowned(len(ops) + len(rows), row, cost, steps[row.name]))
     return rows
 
 
@@ -89,7 +96,7 @@ def _operation(
         source_line=op.line,
         cycles=cost.cycles,
         compute_cycles=cost.compute_cycles,
-        exchange_cycles=cost.exchange_cycles + cost.link_cycles + cost.host_cycles,
+        exchange_cycles=cost.exchange_cycles,
         link_cycles=cost.link_cycles,
         host_cycles=cost.host_cycles,
         sync_cycles=cost.sync_cycles,
@@ -98,8 +105,9 @@ def _operation(
         flops=cost.flops or plan.flops * num_executions,
         num_executions=num_executions,
         num_vertices=_num_vertices(plan),
-        # A plan that memory made slower says more about the op than its longest phase.
-        bound_by="memory" if plan.is_memory_bound else bound_by(cost),
+        bound_by=bound_by(_classes(cost)),
+        limited_by="memory" if plan.is_memory_bound else "",
+        remark=_RECOMPUTED if is_recomputed(op) else _REMARKS.get(op.kind, ""),
         rule=plan.rule,
         memory_bytes=_result_bytes(graph, op) + temporary_bytes,
         temporary_bytes=temporary_bytes,
@@ -108,16 +116,14 @@ def _operation(
     )
 
 
-def bound_by(cost: Cost) -> str:
-    """The phase that takes most of the cycles."""
-    phases = {
+def _classes(cost: Cost) -> dict[str, int]:
+    return {
         "compute": cost.compute_cycles,
         "exchange": cost.exchange_cycles,
         "links": cost.link_cycles,
         "host": cost.host_cycles,
         "sync": cost.sync_cycles,
     }
-    return max(phases, key=lambda phase: phases[phase])
 
 
 def _num_vertices(plan: OpPlan) -> int:
@@ -131,21 +137,24 @@ def _result_bytes(graph: Graph, op: Op) -> int:
     return sum(graph.type_of(name).num_bytes for name in owned)
 
 
-def _other_steps(index: int, cost: Cost, steps: list[StepRecord]) -> Operation:
+def _unowned(
+    index: int, row: Unowned, cost: Cost, steps: list[StepRecord]
+) -> Operation:
     return Operation(
         id=index,
-        name=_NO_OP,
-        kind="stream",
+        name=row.name,
+        kind=row.kind,
         family="copy",
+        phase=row.phase,
         cycles=cost.cycles,
         compute_cycles=cost.compute_cycles,
-        exchange_cycles=cost.exchange_cycles + cost.link_cycles + cost.host_cycles,
+        exchange_cycles=cost.exchange_cycles,
         link_cycles=cost.link_cycles,
         host_cycles=cost.host_cycles,
         sync_cycles=cost.sync_cycles,
-        bound_by=bound_by(cost),
-        rule="stream",
-        plan_json=render_plan_json(_STREAMS, OpPlan("stream", ()), steps),
+        bound_by=bound_by(_classes(cost)),
+        rule=row.kind,
+        plan_json=render_plan_json(row.how, OpPlan(row.kind, ()), steps),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from popple.program import (
     Call,
@@ -48,6 +49,8 @@ from popple.report import (
 from popple.report import ComputeSet as ReportComputeSet
 from popple.sim import LeafTime, Simulation
 from popple.sim.reuse import exchange_instructions
+
+_PartsByChip: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]
 
 STREAM_PARTS = ("StreamCopyBegin", "StreamCopyMid", "StreamCopyEnd")
 
@@ -99,6 +102,8 @@ class TreeRecorder:
         self._compute_set_ids: dict[int, int] = {}
         self._codelets: dict[Codelet, int] = {}
         self._counts: dict[int, list[TileVector]] = {}
+        # Leaves that do the same share their time, and so its parts by chip.
+        self._parts: dict[int, _PartsByChip] = {}
         self._function_ids = {name: i for i, name in enumerate(self._program.functions)}
 
     def record(self) -> ProgramTree:
@@ -195,10 +200,13 @@ class TreeRecorder:
     def _traffic(self, step_id: int, received: TileVector, sent: TileVector) -> Traffic:
         return Traffic(received.runs, sent.runs, self._cycles_by_chip(step_id))
 
-    def _cycles_by_chip(self, step_id: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-        program = self._program
-        cycles = self._leaf_time(step_id).cycles_by_tile
-        return chip_parts(cycles, program.num_chips, program.tiles_per_chip)
+    def _cycles_by_chip(self, step_id: int) -> _PartsByChip:
+        program, leaf = self._program, self._leaf_time(step_id)
+        if (known := self._parts.get(id(leaf))) is None:
+            known = self._parts[id(leaf)] = chip_parts(
+                leaf.cycles_by_tile, program.num_chips, program.tiles_per_chip
+            )
+        return known
 
     def _leaf_time(self, step_id: int) -> LeafTime:
         leaf = self._simulation.timing.leaf_times[step_id]
@@ -241,6 +249,7 @@ class TreeRecorder:
 
     def _vertex_types(self) -> list[VertexType]:
         """Every codelet, with its code on the tiles that have vertices of it."""
+        copies = int(self._program.has_vertex_code)
         return [
             VertexType(
                 number,
@@ -249,7 +258,7 @@ class TreeRecorder:
                 "asm",
                 add_all(self._counts[number], self._program.num_tiles)
                 .presence()
-                .scaled(codelet.code_bytes)
+                .scaled(codelet.code_bytes * copies)
                 .runs,
             )
             for codelet, number in self._codelets.items()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime, timezone
 
 from popple._version import __version__
-from popple.graph import Graph, all_ops, render_graph
+from popple.graph import Graph, Phase, all_ops, render_graph
 from popple.plan import PlannedProgram
 from popple.record.execution import record_steps, record_totals
 from popple.record.memory import (
@@ -19,17 +20,20 @@ from popple.record.memory import (
 )
 from popple.record.operations import record_debug_contexts, record_operations
 from popple.record.programs import ProgramTree, TreeRecorder
+from popple.record.roles import memory_by_role
 from popple.record.target import record_parameters, record_target
 from popple.report import (
+    ChipTime,
     Framework,
     GraphInfo,
     ProducerVersion,
     ReportContents,
+    RoleBytes,
     RunInfo,
     TimelineSlice,
 )
 from popple.report import Step as ReportStep
-from popple.sim import Simulation
+from popple.sim import Simulation, Slice
 from popple.target import Target
 
 
@@ -78,6 +82,8 @@ def record(
         program_trace=[s.program_id for s in steps if s.program_id is not None],
         operations=record_operations(graph, planned, simulation),
         timeline=_timeline(simulation),
+        chip_times=record_chip_times(simulation),
+        memory_roles=_memory_roles(graph, simulation),
         info=_info(graph, simulation, target, seconds),
         generic_ops=planned.generic_ops,
         graph_text=text,
@@ -124,9 +130,31 @@ def _timeline(simulation: Simulation) -> list[TimelineSlice]:
             label=each.label,
             phase=each.phase,
             stage=each.stage if each.stage >= 0 else None,
-            micro_batch=each.micro_batch if each.micro_batch >= 0 else None,
+            micro_batch=_micro_batch(each),
         )
         for each in simulation.timeline.slices
+    ]
+
+
+def _micro_batch(each: Slice) -> int | None:
+    # An update is made once for several micro-batches, inside their loop.
+    is_numbered = each.micro_batch >= 0 and each.phase != Phase.UPDATE.value
+    return each.micro_batch if is_numbered else None
+
+
+def _memory_roles(graph: Graph, simulation: Simulation) -> list[RoleBytes]:
+    return [
+        RoleBytes(each.chip, each.tile, role, num_bytes)
+        for each in memory_by_role(graph, simulation)
+        for role, num_bytes in each.bytes_by_role.items()
+    ]
+
+
+def record_chip_times(simulation: Simulation) -> list[ChipTime]:
+    """Where the time of every chip goes."""
+    return [
+        ChipTime(chip, **asdict(each))
+        for chip, each in enumerate(simulation.time_by_chip)
     ]
 
 
@@ -150,6 +178,7 @@ def _info(
         "replicas": execution.replicas,
         "execution_strategy": execution.strategy.value,
         "num_stages": execution.num_stages,
+        "is_training": int(graph.is_training),
         "recompute": int(execution.recompute),
         "idle_fraction": simulation.timeline.idle_fraction,
         "model_seconds": sum(seconds.values()),

@@ -10,7 +10,10 @@ __all__ = ["repeat_run"]
 
 
 def repeat_run(contents: ReportContents, num_runs: int) -> ReportContents:
-    """The contents with so many runs, each after the other and equal to the first."""
+    """The contents with so many runs, each after the other and equal to the first.
+
+    Without any run the report is about memory only.
+    """
     (run,) = contents.runs
     (total,) = contents.cycle_totals
     rounds = range(num_runs)
@@ -33,6 +36,8 @@ def repeat_run(contents: ReportContents, num_runs: int) -> ReportContents:
         ],
         cycle_totals=[replace(total, run_id=n) for n in rounds],
         program_trace=[*contents.program_trace] * num_runs,
+        timeline=contents.timeline if num_runs else (),
+        chip_times=contents.chip_times if num_runs else (),
     )
 
 

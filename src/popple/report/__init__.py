@@ -29,11 +29,15 @@ from popple.report.parts.execution import (
     total_steps,
 )
 from popple.report.parts.extras import (
+    ChipTime,
     DebugContext,
     Framework,
     InfoValue,
     Operation,
+    RoleBytes,
     TimelineSlice,
+    add_times,
+    bound_by,
 )
 from popple.report.parts.memory import (
     CATEGORIES,
@@ -112,6 +116,7 @@ __all__ = [
     "CallPayload",
     "Category",
     "ChipExchangePayload",
+    "ChipTime",
     "CodeCopyPayload",
     "CompileEvent",
     "ComputeSet",
@@ -150,6 +155,7 @@ __all__ = [
     "RepeatPayload",
     "Report",
     "ReportContents",
+    "RoleBytes",
     "Run",
     "RunInfo",
     "Runs",
@@ -170,7 +176,9 @@ __all__ = [
     "VertexInstances",
     "VertexMemory",
     "VertexType",
+    "add_times",
     "array_of",
+    "bound_by",
     "bytes_by_category",
     "costliest",
     "explain_report",

@@ -14,7 +14,7 @@ and back. Runs that come back are canonical: no empty run, no equal neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, groupby
 from typing import TypeAlias, overload
 
@@ -29,10 +29,14 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 # Nine groups of seven bits are what a signed 64-bit integer holds.
 _MAX_GROUPS = 9
+# Most numbers of a report are small.
+_SHORT = [bytes([value | 0x80]) for value in range(0x80)]
 
 
 def encode_varint(value: int) -> bytes:
     """One non-negative number as a varint."""
+    if 0 <= value < len(_SHORT):
+        return _SHORT[value]
     # A varint has no sign, and shifting a negative number right never ends.
     if value < 0:
         raise ReportError(f"a report stores no negative numbers, got {value}.")
@@ -85,9 +89,17 @@ def decode_varints(blob: bytes) -> IntArray:
 
 def merge_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
     """The same vector without empty runs and equal neighbours."""
-    filled = ((count, value) for count, value in runs if count)
-    joined = groupby(filled, key=lambda run: run[1])
-    return tuple((sum(count for count, _ in same), value) for value, same in joined)
+    merged: list[Run] = []
+    last: int | None = None
+    for count, value in runs:
+        if not count:
+            continue
+        if value == last:
+            merged[-1] = (merged[-1][0] + count, value)
+        else:
+            merged.append((count, value))
+            last = value
+    return tuple(merged)
 
 
 def encode_rle(runs: Runs) -> bytes:
@@ -95,17 +107,23 @@ def encode_rle(runs: Runs) -> bytes:
     # A vector that came from a file goes back byte for byte, without being decoded.
     if isinstance(runs, StoredRuns):
         return runs.blob
-    blob = bytearray()
+    return _encode_runs(tuple(runs))
+
+
+# Repeated layers have the same vectors. The limit bounds memory.
+@lru_cache(maxsize=16384)
+def _encode_runs(runs: tuple[Run, ...]) -> bytes:
+    parts: list[bytes] = []
     for is_single, group in groupby(merge_runs(runs), key=lambda run: run[0] == 1):
         # Neighbouring single values share one header; a header for each would double
         # them.
         if is_single:
             values = [value for _, value in group]
-            blob += encode_varints([2 * len(values) + 1, *values])
+            parts += map(encode_varint, [2 * len(values) + 1, *values])
         else:
             for count, value in group:
-                blob += encode_varint(2 * count) + encode_varint(value)
-    return bytes(blob)
+                parts += encode_varint(2 * count), encode_varint(value)
+    return b"".join(parts)
 
 
 def decode_rle(blob: bytes) -> tuple[Run, ...]:
@@ -184,19 +202,22 @@ def max_of(runs: Runs) -> int:
 
 def zip_runs(*vectors: Runs) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Walk vectors of equal length together: `(count, one value of each)`."""
-    ends = [list(accumulate(count for count, _ in runs)) for runs in vectors]
-    positions = [0] * len(vectors)
-    tile = 0
-    # Every place where one of the vectors changes is a border of the walk: between two
-    # of them all values stay.
-    for end in sorted({end for column in ends for end in column}):
-        for index, column in enumerate(ends):
-            while column[positions[index]] <= tile:
-                positions[index] += 1
-        if end > tile:
-            values = zip(vectors, positions, strict=True)
-            yield end - tile, tuple(runs[at][1] for runs, at in values)
-        tile = end
+    supplies = [iter(runs) for runs in vectors]
+    # What is left of the run at which each vector stands, and its value.
+    lefts, values = [0] * len(vectors), [0] * len(vectors)
+    while True:
+        for index, left in enumerate(lefts):
+            while not left:
+                following = next(supplies[index], None)
+                if following is None:
+                    return
+                left, values[index] = following
+            lefts[index] = left
+        # Every place where one of the vectors changes is a border of the walk: between
+        # two of them all values stay.
+        count = min(lefts)
+        yield count, tuple(values)
+        lefts = [left - count for left in lefts]
 
 
 class StoredRuns(Sequence[Run]):

@@ -15,10 +15,12 @@ from popple.errors import ReportError
 from popple.report.parts.compute import ComputeSet, VertexType
 from popple.report.parts.execution import Block, CycleTotals, Marker, RunInfo, Step
 from popple.report.parts.extras import (
+    ChipTime,
     DebugContext,
     Framework,
     InfoValue,
     Operation,
+    RoleBytes,
     TimelineSlice,
 )
 from popple.report.parts.memory import (
@@ -62,7 +64,8 @@ class ReportContents:
     `popple_version`, `modelled` (1 for a model, not a measurement),
     `samples_per_run`, `device_iterations`, `gradient_accumulation`, `replicas`,
     `execution_strategy`, `model_seconds`. `generic_ops` counts the framework ops
-    that were modelled by the generic rule.
+    that were modelled by the generic rule. `case_text` is the captured program with
+    its options and target, from which it can be modelled again.
     """
 
     target: TargetInfo
@@ -106,6 +109,9 @@ class ReportContents:
 
     operations: Sequence[Operation] = ()
     timeline: Sequence[TimelineSlice] = ()
+    chip_times: Sequence[ChipTime] = ()
+    memory_roles: Sequence[RoleBytes] = ()
+    case_text: str = ""
     info: Mapping[str, InfoValue] = field(default_factory=dict[str, InfoValue])
     generic_ops: Mapping[str, int] = field(default_factory=dict[str, int])
     graph_text: str = ""

@@ -145,9 +145,12 @@ class Report:
 
     operations = _part(extras.OPERATIONS.select)
     timeline = _part(extras.TIMELINE.select)
+    chip_times = _part(extras.CHIP_TIME.select)
+    memory_roles = _part(extras.MEMORY_ROLES.select)
     info = _part(extras.select_info)
     generic_ops = _part(extras.select_generic_ops)
     graph_text = _text("popple_graph", "text")
+    case_text = _text("popple_case", "text")
 
     compiled_vectors = _part(lambda connection: VectorReader(connection, COMPILED))
     executed_vectors = _part(lambda connection: VectorReader(connection, EXECUTED))
@@ -161,6 +164,10 @@ class Report:
         except BaseException:
             self.close()
             raise
+
+    def __repr__(self) -> str:
+        state = "" if self._connection else ", closed"
+        return f"Report({str(self.path)!r}{state})"
 
     @property
     def connection(self) -> sqlite3.Connection:

@@ -132,10 +132,13 @@ def _insert_execution(connection: sqlite3.Connection, contents: ReportContents) 
 def _insert_extras(connection: sqlite3.Connection, contents: ReportContents) -> None:
     extras.OPERATIONS.insert(connection, contents.operations)
     extras.TIMELINE.insert(connection, contents.timeline)
+    extras.CHIP_TIME.insert(connection, contents.chip_times)
+    extras.MEMORY_ROLES.insert(connection, contents.memory_roles)
     extras.insert_info(connection, contents.info)
     extras.insert_generic_ops(connection, contents.generic_ops)
-    texts = [contents.graph_text] if contents.graph_text else []
-    settings.insert_texts(connection, "popple_graph", "text", texts)
+    texts = {"popple_graph": contents.graph_text, "popple_case": contents.case_text}
+    for table, text in texts.items():
+        settings.insert_texts(connection, table, "text", [text] if text else [])
 
 
 def _insert_target(connection: sqlite3.Connection, contents: ReportContents) -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from popple.graph import Graph
-from popple.session.cache import ExecutableCache
+from popple.session.collection import collection_paused
+from popple.session.kept import KeptProgram
 from popple.session.settings import Settings
 from popple.target import Target
 
 if TYPE_CHECKING:
+    from popple.case import Case
     from popple.options import ModelOptions
     from popple.pipeline import Modelled
 
@@ -40,7 +42,8 @@ class CostRequest:
     """A captured graph, how it is placed and planned, and the machine.
 
     `name_compute_sets` gives, for the placed graph, the compute sets of a report the
-    names that users of the facade know.
+    names that users of the facade know. `rebatch` captures the program again with
+    another number of samples in a micro-batch, where a facade can.
     """
 
     graph: Graph
@@ -49,29 +52,38 @@ class CostRequest:
     framework: str
     framework_version: str
     name_compute_sets: Callable[[Graph], NameComputeSet] | None = None
+    rebatch: Callable[[int], CostRequest] | None = None
+
+    @property
+    def case(self) -> Case:
+        """What can be modelled again with changes."""
+        from popple.case import Case
+
+        rebatch = self.rebatch
+        if rebatch is None:
+            return Case(self.graph, self.target, self.options, self.framework)
+
+        def again(size: int) -> Case:
+            return rebatch(size).case
+
+        return Case(self.graph, self.target, self.options, self.framework, again)
 
 
 class ModelledCost:
     """The modelled cost of one program; `ask` says what to model when it is wanted.
 
-    An executable cache, if the program has one, may know the cycles already.
+    `kept` is the program's entry in an executable cache, if it has one: cycles and
+    reports that are there are not modelled again.
     """
 
     def __init__(
-        self, ask: Callable[[], CostRequest], cache_directory: Path | None = None
+        self, ask: Callable[[], CostRequest], kept: KeptProgram | None = None
     ) -> None:
         self._ask = ask
         self._request: CostRequest | None = None
         self._modelled: Modelled | None = None
-        self._cycles: int | None = None
-        self._cache: ExecutableCache | None = None
-        # The key of the cache is the graph, so with a cache the program is captured
-        # now.
-        if cache_directory is not None:
-            request = self.request
-            parts = (request.graph, request.options, request.target)
-            self._cache = ExecutableCache(cache_directory, *parts)
-            self._cycles = self._cache.open().cycles
+        self._kept = kept
+        self._cycles: int | None = kept.cycles if kept is not None else None
 
     @property
     def request(self) -> CostRequest:
@@ -84,10 +96,11 @@ class ModelledCost:
         """Cycles of one call."""
         if self._cycles is None:
             self._cycles = self.modelled().simulation.cost.cycles
-            if self._cache is not None:
-                self._cache.keep_cycles(self._cycles)
+            if self._kept is not None:
+                self._kept.keep_cycles(self._cycles)
         return self._cycles
 
+    @collection_paused()
     def modelled(self) -> Modelled:
         """Graph, program and simulation of one call."""
         if self._modelled is None:
@@ -99,10 +112,23 @@ class ModelledCost:
             self._modelled = model_graph(request.graph, request.target, request.options)
         return self._modelled
 
+    @collection_paused()
     def write_report(self, directory: Path, num_runs: int = 1) -> Path:
         """Write profile.pop and its companions, with so many runs."""
-        from popple.pipeline import write_report
+        from popple.pipeline import REPORT_FILES, write_report
 
+        kept = self._kept
+        if kept is not None and kept.write_report(directory, num_runs, REPORT_FILES):
+            return directory / REPORT_FILES[-1]
+        path = self._model_report(write_report, directory, num_runs)
+        if kept is not None:
+            kept.keep_report(directory, num_runs, REPORT_FILES)
+            kept.keep_cycles(self.cycles())
+        return path
+
+    def _model_report(
+        self, write_report: Callable[..., Path], directory: Path, num_runs: int
+    ) -> Path:
         modelled, request = self.modelled(), self.request
         name_compute_sets = request.name_compute_sets
         return write_report(
@@ -171,6 +197,12 @@ def find_report(
     if settings.report is not None:
         return ProgramReport(_unused(settings.report / name), 1, write)
     return None
+
+
+def is_graph_profile_only(engine: Mapping[str, str]) -> bool:
+    """Whether engine options ask for a report, but not for what a run of it does."""
+    wanted = any(_is_on(engine, key) for key in _PROFILES)
+    return wanted and not any(_is_on(engine, key) for key in _RUNS_SHOWN)
 
 
 def _is_on(engine: Mapping[str, str], key: str) -> bool:

@@ -5,6 +5,7 @@ other.
 """
 
 from popple.program import number_steps
+from popple.sim.chip_time import ChipTime
 from popple.sim.cost import Cost, total_cost
 from popple.sim.energy import Energy
 from popple.sim.leaves import LeafTime
@@ -12,10 +13,12 @@ from popple.sim.liveness import Interval, Liveness
 from popple.sim.memory import Memory
 from popple.sim.phases import stream_cycles, sync_cycles
 from popple.sim.simulation import ExecutedStep, Simulation, simulate
+from popple.sim.simulation_log import log_simulation, log_target
 from popple.sim.timeline import Slice, Timeline
 from popple.sim.timing import Timing
 
 __all__ = [
+    "ChipTime",
     "Cost",
     "Energy",
     "ExecutedStep",
@@ -27,6 +30,8 @@ __all__ = [
     "Slice",
     "Timeline",
     "Timing",
+    "log_simulation",
+    "log_target",
     "number_steps",
     "simulate",
     "stream_cycles",

@@ -8,7 +8,9 @@ at any of the calls holds in their body.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from popple.program import (
@@ -48,17 +50,58 @@ def find_uses(names: Sequence[str], steps: Numbering, group_size: int) -> list[U
     return list(groups)
 
 
-def live_sets(
-    uses: Uses, num_names: int, program: Program, steps: Numbering
-) -> list[int]:
+class StepTree:
+    """What the analyses of all groups of variables know about a program's steps."""
+
+    def __init__(self, program: Program, steps: Numbering) -> None:
+        self.steps = steps
+        self.roots = root_ids(steps)
+        self.order = (*call_order(program), MAIN)
+        """Callees before their callers"""
+        self.callers: dict[int, list[int]] = defaultdict(list)
+        """Root of a function -> the calls of it"""
+        self.is_plain = [True] * len(steps)
+        """Whether a step and all inside it are placed where it is: no call is"""
+        for row in reversed(steps):
+            step = row.step
+            if isinstance(step, Call):
+                self.callers[self.roots[step.function]].append(row.id)
+                self.is_plain[row.id] = False
+            elif isinstance(step, Repeat) and not step.count:
+                self.is_plain[row.id] = False
+            if row.parent_id >= 0 and not self.is_plain[row.id]:
+                self.is_plain[row.parent_id] = False
+
+    def around(self, step_ids: Iterable[int]) -> list[int]:
+        """These steps and all that hold or call them, inner and called ones first."""
+        found: set[int] = set()
+        waiting = list(step_ids)
+        while waiting:
+            step_id = waiting.pop()
+            if step_id in found:
+                continue
+            found.add(step_id)
+            parent = self.steps[step_id].parent_id
+            waiting += [parent] if parent >= 0 else self.callers[step_id]
+        # Inside a root from the last number to the first, which visits children before
+        # their parents.
+        ids, ordered = sorted(found), list[int]()
+        for name in self.order:
+            root = self.steps[self.roots[name]]
+            inside = ids[bisect_left(ids, root.id) : bisect_left(ids, root.end_id)]
+            ordered += reversed(inside)
+        return ordered
+
+
+def live_sets(uses: Uses, num_names: int, tree: StepTree) -> list[int]:
     """For every step the set of variables of a group that are live in it.
 
     A leaf holds what it uses and what lives behind it; a control step what lives when
     it begins. Steps that are never reached hold nothing.
     """
-    flow = _Flow(uses, num_names, program, steps)
+    flow = _Flow(uses, num_names, tree)
     # Callers first: a body can be placed only when all calls of it are known.
-    for name in (MAIN, *reversed(call_order(program))):
+    for name in reversed(tree.order):
         flow.place_root(name)
     return flow.live
 
@@ -66,24 +109,20 @@ def live_sets(
 class _Flow:
     """The analysis for one group of variables, callers placed before callees."""
 
-    def __init__(
-        self, uses: Uses, num_names: int, program: Program, steps: Numbering
-    ) -> None:
+    def __init__(self, uses: Uses, num_names: int, tree: StepTree) -> None:
         self._uses = uses
-        self._steps = steps
-        self._roots = root_ids(steps)
+        self._tree = tree
+        self._steps = tree.steps
+        self._roots = tree.roots
         self._every = (1 << num_names) - 1
         self._nothing = Effect(self._every, 0, 0, 0)
-        self._effects = [self._nothing] * len(steps)
-        # Callees first, and inside a root from the last number to the first, which
-        # visits children before their parents.
-        for name in (*call_order(program), MAIN):
-            root = steps[self._roots[name]]
-            for step_id in range(root.end_id - 1, root.id - 1, -1):
-                self._effects[step_id] = self._effect_of(step_id)
+        # Most steps touch no variable of the group, and share one object that says so.
+        self._effects = [self._nothing] * len(self._steps)
+        for step_id in tree.around(uses):
+            self._effects[step_id] = self._effect_of(step_id)
         # What the callers of a function leave behind and want next.
         self._entries: dict[str, tuple[int, NextUse]] = {MAIN: (0, NEVER_USED)}
-        self.live = [0] * len(steps)
+        self.live = [0] * len(self._steps)
 
     def place_root(self, name: str) -> None:
         """Find the live sets of main or of a function, if it is ever called."""
@@ -119,8 +158,6 @@ class _Flow:
     def _chain(self, parts: Sequence[Effect]) -> Effect:
         whole = self._nothing
         for part in parts:
-            # Most steps touch no variable of the group, and share one object that says
-            # so.
             if part is not self._nothing:
                 whole = whole.then(part)
         return whole
@@ -139,6 +176,10 @@ class _Flow:
         """
         step = self._steps[step_id].step
         effect = self._effects[step_id]
+        if effect is self._nothing and self._tree.is_plain[step_id]:
+            end_id = self._steps[step_id].end_id
+            self.live[step_id:end_id] = [after.live(written)] * (end_id - step_id)
+            return
         if not isinstance(step, Control):
             # What a step writes takes memory while it runs, even if nobody reads it.
             used = effect.first_read | effect.first_write
@@ -170,10 +211,12 @@ class _Flow:
         before: list[int] = []
         for step_id in inner:
             before.append(written)
-            written = self._effects[step_id].written_after(written)
+            if (effect := self._effects[step_id]) is not self._nothing:
+                written = effect.written_after(written)
         for step_id, known in zip(reversed(inner), reversed(before), strict=True):
             self._place(step_id, known, after)
-            after = self._effects[step_id].next_before(after)
+            if (effect := self._effects[step_id]) is not self._nothing:
+                after = effect.next_before(after)
 
     def _place_repeat(
         self, body: int, count: int, written: int, after: NextUse

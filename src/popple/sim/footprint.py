@@ -148,7 +148,7 @@ def _vertex_code(program: Program, compute_sets: Iterable[ComputeSet]) -> TileVe
         for group in compute_set.vertices:
             spans[group.codelet].update(_busy_spans(group.count_by_tile))
     total = TileSum(program.num_tiles)
-    for codelet, found in spans.items():
+    for codelet, found in spans.items() if program.has_vertex_code else ():
         # Two compute sets may use a codelet on overlapping tiles, which hold its code
         # once.
         for start, stop in _joined(sorted(found)):

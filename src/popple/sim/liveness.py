@@ -23,7 +23,7 @@ from popple.program import (
     Variable,
     chip_totals,
 )
-from popple.sim.flow import find_uses, live_sets
+from popple.sim.flow import StepTree, find_uses, live_sets
 
 Interval: TypeAlias = tuple[int, int]
 """(first step, last step), both included"""
@@ -77,9 +77,10 @@ def find_liveness(program: Program, steps: Numbering) -> Liveness:
     for name, variable in program.variables.items():
         (always if is_always_live(variable) else transient).append(name)
     intervals: dict[str, tuple[Interval, ...]] = {}
+    tree = StepTree(program, steps)
     for group, uses in enumerate(find_uses(transient, steps, _GROUP_SIZE)):
         names = transient[group * _GROUP_SIZE : (group + 1) * _GROUP_SIZE]
-        live = live_sets(uses, len(names), program, steps)
+        live = live_sets(uses, len(names), tree)
         intervals.update(_intervals_of(names, live))
     taken = _transient_bytes(program, intervals, len(steps))
     return Liveness(len(steps), tuple(always), intervals, taken)
@@ -95,6 +96,8 @@ def _intervals_of(
     opened = [0] * len(names)
     before = 0
     for step_id, live in enumerate([*live_sets, 0]):
+        if live is before:
+            continue
         for index in _members(live & ~before):
             opened[index] = step_id
         for index in _members(before & ~live):

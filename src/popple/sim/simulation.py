@@ -8,13 +8,14 @@ from functools import cached_property
 
 from popple.errors import ProgramError
 from popple.program import Numbering, Program, TileSum, TileVector, verify
+from popple.sim.chip_time import ChipTime, time_by_chip
 from popple.sim.cost import Cost
 from popple.sim.energy import Energy, energy_of
 from popple.sim.liveness import Liveness, find_liveness
 from popple.sim.memory import Memory, find_memory
-from popple.sim.timeline import Timeline, make_timeline
+from popple.sim.timeline import PhasesByOp, Timeline, make_timeline
 from popple.sim.timing import Timing, time_program
-from popple.sim.unroll import Span, Unroller
+from popple.sim.unroll import Unroller
 from popple.target import Target
 
 
@@ -86,6 +87,11 @@ class Simulation:
         return self.cost.cycles / self.target.chip.clock_hz
 
     @cached_property
+    def time_by_chip(self) -> tuple[ChipTime, ...]:
+        """Each cycle of the run on every chip, in exactly one class."""
+        return time_by_chip(self.timing)
+
+    @cached_property
     def energy(self) -> Energy:
         """What the run draws, a rough estimate."""
         return energy_of(self.timing, self.target.chip)
@@ -112,55 +118,79 @@ class Simulation:
         one row for each loop and chip. The cycles of a chip's rows add up to its busy
         cycles.
         """
-        tile_cycles = _TileCycles(self.timing, self.program.num_tiles)
+        on_chips = _CyclesOnChips(self.timing, self.program)
         # Calls are opened too: a report lists the leaves inside functions.
         for span in Unroller(self.timing, limit, lambda _: False).spans():
-            yield from self._rows_of(span, tile_cycles)
-
-    def _rows_of(self, span: Span, tile_cycles: _TileCycles) -> Iterator[ExecutedStep]:
-        size = self.program.tiles_per_chip
-        for chip, busy in enumerate(self.timing.busy_by_chip[span.step_id]):
-            if not busy:
-                continue
-            by_tile = tile_cycles.of(span.step_id).scaled(span.num_rounds)
-            yield ExecutedStep(
-                span.step_id,
-                chip,
-                span.start_cycles,
-                busy * span.num_rounds,
-                by_tile.part(chip * size, (chip + 1) * size),
-                span.num_rounds,
-            )
+            rounds = span.num_rounds
+            for chip, busy, by_tile in on_chips.of(span.step_id):
+                yield ExecutedStep(
+                    span.step_id,
+                    chip,
+                    span.start_cycles,
+                    busy * rounds,
+                    by_tile.scaled(rounds),
+                    rounds,
+                )
 
 
-def simulate(program: Program, target: Target) -> Simulation:
-    """Time and memory of a program on a target; ProgramError if it makes no sense."""
+def simulate(
+    program: Program, target: Target, phases: PhasesByOp | None = None
+) -> Simulation:
+    """Time and memory of a program on a target; ProgramError if it makes no sense.
+
+    `phases` names the phase of each op, for the timeline.
+    """
     verify(program)
     _check_size(program, target)
     timing = time_program(program, target)
     liveness = find_liveness(program, timing.steps)
     memory = find_memory(program, timing.steps, liveness, target.chip)
-    return Simulation(program, target, timing, make_timeline(timing), liveness, memory)
+    timeline = make_timeline(timing, phases=phases)
+    return Simulation(program, target, timing, timeline, liveness, memory)
 
 
-class _TileCycles:
-    """Cycles by tile of one execution of a step with everything inside it."""
+class _CyclesOnChips:
+    """What one execution of a step with everything inside it takes on each chip."""
 
-    def __init__(self, timing: Timing, num_tiles: int) -> None:
+    def __init__(self, timing: Timing, program: Program) -> None:
         self._timing = timing
-        self._num_tiles = num_tiles
-        self._known: dict[int, TileVector] = {}
+        self._program = program
+        self._totals: dict[int, TileVector] = {}
+        # Loops execute a step many times.
+        self._rows: dict[int, list[tuple[int, int, TileVector]]] = {}
+        # By identity: leaves that do the same share their vector.
+        self._parts: dict[tuple[int, int], TileVector] = {}
 
-    def of(self, step_id: int) -> TileVector:
-        """The cycles of the step; those of control steps are kept."""
+    def of(self, step_id: int) -> list[tuple[int, int, TileVector]]:
+        """(chip, busy cycles, cycles of its tiles) of the chips that take part."""
+        if (known := self._rows.get(step_id)) is None:
+            by_tile = self._by_tile(step_id)
+            busy = self._timing.busy_by_chip[step_id]
+            known = self._rows[step_id] = [
+                (chip, cycles, self._part(by_tile, chip))
+                for chip, cycles in enumerate(busy)
+                if cycles
+            ]
+        return known
+
+    def _part(self, by_tile: TileVector, chip: int) -> TileVector:
+        key = id(by_tile), chip
+        if (known := self._parts.get(key)) is None:
+            size = self._program.tiles_per_chip
+            known = by_tile.part(chip * size, (chip + 1) * size)
+            self._parts[key] = known
+        return known
+
+    def _by_tile(self, step_id: int) -> TileVector:
+        """The cycles of all tiles; those of control steps are kept."""
         if (leaf := self._timing.leaf_times[step_id]) is not None:
             return leaf.cycles_by_tile
-        if step_id not in self._known:
-            total = TileSum(self._num_tiles)
+        if step_id not in self._totals:
+            total = TileSum(self._program.num_tiles)
             for part, times in self._timing.parts[step_id]:
-                total.add(self.of(part), times)
-            self._known[step_id] = total.to_vector()
-        return self._known[step_id]
+                total.add(self._by_tile(part), times)
+            self._totals[step_id] = total.to_vector()
+        return self._totals[step_id]
 
 
 def _check_size(program: Program, target: Target) -> None:

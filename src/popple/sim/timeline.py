@@ -1,13 +1,16 @@
 """Timeline: slices of work by chip over time, for viewers; pipelines show bubbles.
 
-In: the timing of a program. Out: slices, one for each call of a function and one for
-neighbouring leaf steps of the same op.
+In: the timing of a program, and the phase of each op. Out: slices, one for
+neighbouring leaf steps of the same op, and one for every phase in a pipeline's stage
+and in rounds of a loop that are not laid out. Those of a chip add up to the cycles in
+which it is busy; streams that run beside compute, on tiles of their own, come on top.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from popple.program import (
     Call,
@@ -15,29 +18,27 @@ from popple.program import (
     Exchange,
     Execute,
     GlobalExchange,
+    Parallel,
     Step,
     StreamCopy,
     label_of,
 )
 from popple.sim.timing import Timing
-from popple.sim.unroll import Span, Unroller
+from popple.sim.unroll import UNNUMBERED, Span, Unroller
 
-# In order of precedence: a name may hold several of these words, as that of the
-# all-reduce of a gradient does.
-_PHASES = {
-    "update": ("update", "optimiser", "optimizer", "all_reduce", "allreduce"),
-    "backward": ("backward", "bwd", "grad"),
-    "forward": ("forward", "fwd"),
-}
+PhasesByOp = Mapping[str, str]
+"""forward, backward or update, by the name of an op"""
+
+HOST = "host"
 
 
 @dataclass(frozen=True)
 class Slice:
     """A chip at work from one cycle to another.
 
-    `stage` and `micro_batch` are -1 where the program does not say. `phase` is guessed
-    from the label (forward, backward, update), else it is what the step does (compute,
-    exchange, link, host, sync), else empty.
+    `stage` and `micro_batch` are -1 where the slice belongs to none. `phase` is that of
+    the op (forward, backward, update); what belongs to no op has the class of what it
+    does (compute, exchange, links, host, sync). `op` is empty for a stage.
     """
 
     chip: int
@@ -45,8 +46,9 @@ class Slice:
     end_cycles: int
     label: str
     stage: int = -1
-    micro_batch: int = -1
+    micro_batch: int = UNNUMBERED
     phase: str = ""
+    op: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,58 +70,136 @@ class Timeline:
         return 1 - sum(self.busy_by_chip) / available if available else 0.0
 
 
-def make_timeline(timing: Timing, limit: int = 20_000) -> Timeline:
+def make_timeline(
+    timing: Timing, limit: int = 20_000, phases: PhasesByOp | None = None
+) -> Timeline:
     """The timeline of a program, loops unrolled up to about `limit` slices."""
+    maker = _SliceMaker(timing, phases or {})
     spans = Unroller(timing, limit, _is_call).spans()
-    slices = tuple(_joined(s for span in spans for s in _slices_of(span, timing)))
+    slices = tuple(_joined(s for span in spans for s in maker.slices_of(span)))
     return Timeline(slices, timing.cost.cycles, timing.busy_by_chip[0])
-
-
-def guess_phase(label: str) -> str:
-    """forward, backward or update if the label says so, else empty."""
-    lowered = label.lower()
-    for phase, words in _PHASES.items():
-        if any(word in lowered for word in words):
-            return phase
-    return ""
 
 
 def _is_call(step: Step) -> bool:
     return isinstance(step, Call)
 
 
-def _slices_of(span: Span, timing: Timing) -> Iterator[Slice]:
-    step = timing.steps[span.step_id].step
-    end = span.start_cycles + timing.costs[span.step_id].cycles * span.num_rounds
-    stage, micro_batch = -1, -1
-    if isinstance(step, Call):
-        stage, micro_batch = step.stage, step.micro_batch
-    label, phase = _describe(step)
-    if span.num_rounds > 1:
-        label = f"{label} x {span.num_rounds}"
-    for chip, busy in enumerate(timing.busy_by_chip[span.step_id]):
-        if busy:
-            yield Slice(chip, span.start_cycles, end, label, stage, micro_batch, phase)
+class _Segment(NamedTuple):
+    """A part of a step in which all that a chip does is of one phase."""
+
+    phase: str
+    cycles: int
 
 
-def _describe(step: Step) -> tuple[str, str]:
-    """Label and phase; the leaves of one op share theirs, so that they can join."""
-    if isinstance(step, Control) or not step.op:
-        label = label_of(step)
-        return label, guess_phase(label) or _kind_of(step)
-    return step.op, guess_phase(step.op)
+class _SliceMaker:
+    """Turns spans into slices; the parts of each stage are found once."""
+
+    def __init__(self, timing: Timing, phases: PhasesByOp) -> None:
+        self._timing = timing
+        self._phases = phases
+        self._segments: dict[tuple[int, int], tuple[_Segment, ...]] = {}
+
+    def slices_of(self, span: Span) -> Iterator[Slice]:
+        """The slices of every chip that is busy in a span."""
+        step = self._timing.steps[span.step_id].step
+        for chip, busy in enumerate(self._timing.busy_by_chip[span.step_id]):
+            if not busy:
+                continue
+            if isinstance(step, Call) and step.stage >= 0:
+                yield from self._stage_slices(span, step, chip)
+            elif isinstance(step, Control) and not self._is_op(step):
+                yield from self._rounds_together(span, step, chip)
+            else:
+                yield self._op_slice(span, step, chip, busy)
+
+    def _op_slice(self, span: Span, step: Step, chip: int, busy: int) -> Slice:
+        op = step.label if isinstance(step, Call) else getattr(step, "op", "")
+        label = op or label_of(step)
+        start = span.start_cycles
+        end = start + busy * span.num_rounds
+        phase = self._phase_of(step)
+        return Slice(chip, start, end, label, -1, span.micro_batch, phase, op)
+
+    def _stage_slices(self, span: Span, call: Call, chip: int) -> Iterator[Slice]:
+        """One slice for each phase of a stage, streams with the host apart."""
+        start = span.start_cycles
+        for phase, cycles in self._segments_of(span.step_id, chip):
+            # Streams are not numbered: those before and after the work of a stage
+            # would each have the numbers of all micro-batches.
+            number = UNNUMBERED if phase == HOST else span.micro_batch
+            label = f"{phase}, stage {call.stage}"
+            end = start + cycles
+            yield Slice(chip, start, end, label, call.stage, number, phase)
+            start = end
+
+    def _rounds_together(self, span: Span, step: Step, chip: int) -> Iterator[Slice]:
+        """Rounds of a loop that are not laid out: one slice for each phase in them."""
+        sums: dict[str, int] = {}
+        for phase, cycles in self._segments_of(span.step_id, chip):
+            sums[phase] = sums.get(phase, 0) + cycles * span.num_rounds
+        start = span.start_cycles
+        times = f" x {span.num_rounds}" if span.num_rounds > 1 else ""
+        for phase, cycles in sums.items():
+            label = f"{label_of(step)} {phase}{times}".lstrip()
+            end = start + cycles
+            yield Slice(chip, start, end, label, -1, span.micro_batch, phase)
+            start = end
+
+    def _segments_of(self, step_id: int, chip: int) -> tuple[_Segment, ...]:
+        """What a chip does in a step, by phase; adds up to its busy cycles."""
+        key = step_id, chip
+        if key not in self._segments:
+            self._segments[key] = _merged(self._walk(step_id, chip))
+        return self._segments[key]
+
+    def _walk(self, step_id: int, chip: int) -> Iterator[_Segment]:
+        timing = self._timing
+        step, parts = timing.steps[step_id].step, timing.parts[step_id]
+        busy = timing.busy_by_chip[step_id][chip]
+        if not busy:
+            return
+        if self._is_op(step) or not isinstance(step, Control):
+            yield _Segment(self._phase_of(step), busy)
+        elif isinstance(step, Parallel):
+            # As `Timing.busy_by_chip` has it: what a chip does beside is not counted.
+            longest = max(parts, key=lambda part: timing.busy_by_chip[part[0]][chip])
+            yield from self._segments_of(longest[0], chip)
+        else:
+            for part, times in parts:
+                for phase, cycles in self._segments_of(part, chip):
+                    yield _Segment(phase, cycles * times)
+
+    def _is_op(self, step: Step) -> bool:
+        return isinstance(step, Call) and step.label in self._phases
+
+    def _phase_of(self, step: Step) -> str:
+        """The phase of the op of a call or leaf, else what the leaf does."""
+        op = step.label if isinstance(step, Call) else getattr(step, "op", "")
+        return self._phases.get(op) or class_of(step)
 
 
-def _kind_of(step: Step) -> str:
+def class_of(step: Step) -> str:
+    """What a leaf does: compute, exchange, links, host or sync."""
     if isinstance(step, Execute):
         return "compute"
     if isinstance(step, Exchange):
         return "exchange"
     if isinstance(step, GlobalExchange):
-        return "link"
+        return "links"
     if isinstance(step, StreamCopy):
-        return "host"
+        return HOST
     return "" if isinstance(step, Control) else "sync"
+
+
+def _merged(segments: Iterable[_Segment]) -> tuple[_Segment, ...]:
+    """Neighbours of one phase as one."""
+    found: list[_Segment] = []
+    for each in segments:
+        if found and found[-1].phase == each.phase:
+            found[-1] = _Segment(each.phase, found[-1].cycles + each.cycles)
+        else:
+            found.append(each)
+    return tuple(found)
 
 
 def _joined(slices: Iterable[Slice]) -> Iterator[Slice]:
@@ -141,7 +221,10 @@ def _continues(last: Slice, following: Slice) -> bool:
     """Whether a slice goes on with the leaf steps of the one before it."""
     return (
         last.end_cycles == following.start_cycles
-        and (last.label, last.phase) == (following.label, following.phase)
-        and max(last.stage, last.micro_batch) < 0
-        and max(following.stage, following.micro_batch) < 0
+        and max(last.stage, following.stage) < 0
+        and _what(last) == _what(following)
     )
+
+
+def _what(each: Slice) -> tuple[str, str, int]:
+    return each.label, each.phase, each.micro_batch

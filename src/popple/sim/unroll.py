@@ -11,17 +11,22 @@ from popple.sim.timing import Timing
 IsWhole: TypeAlias = Callable[[Step], bool]
 """Whether a step is to be shown as one span although it has steps inside."""
 
+UNNUMBERED = -1
+"""The micro-batch of what belongs to none, or to several."""
+
 
 class Span(NamedTuple):
     """One or `num_rounds` executions of a step, one after the other.
 
     `step_id` names a leaf, a step shown whole, or the body of a function or of a loop
-    of which `num_rounds` rounds are taken together.
+    of which `num_rounds` rounds are taken together. `micro_batch` is the number that
+    the loops around it have reached.
     """
 
     step_id: int
     start_cycles: int
     num_rounds: int
+    micro_batch: int = UNNUMBERED
 
 
 class Unroller:
@@ -40,49 +45,67 @@ class Unroller:
 
     def spans(self) -> Iterator[Span]:
         """All spans of the program; those of each chip are in order of time."""
-        return self._step(0, 0)
+        return self._step(0, 0, UNNUMBERED)
 
-    def _step(self, step_id: int, start: int) -> Iterator[Span]:
+    def _step(self, step_id: int, start: int, number: int) -> Iterator[Span]:
         step = self._timing.steps[step_id].step
         parts = tuple(part for part, _ in self._timing.parts[step_id])
         if not isinstance(step, Control) or self._is_whole(step):
             self._left -= 1
-            yield Span(step_id, start, 1)
+            yield Span(step_id, start, 1, _number_in(step, number))
         elif isinstance(step, Parallel):
             for branch in parts:
-                yield from self._step(branch, start)
+                yield from self._step(branch, start, number)
         elif isinstance(step, Repeat):
-            yield from self._rounds(parts, step.count, start)
+            yield from self._rounds(parts, step, start, number)
         elif isinstance(step, RepeatWhile):
-            yield from self._rounds(parts, step.expected_count, start)
+            loop = Repeat(step.expected_count, step.body)
+            yield from self._rounds(parts, loop, start, number)
             in_loop = sum(self._cycles(part) for part in parts) * step.expected_count
             # The last test of the condition, which ends the loop.
-            yield from self._step(parts[0], start + in_loop)
+            yield from self._step(parts[0], start + in_loop, number)
         elif isinstance(step, Call) and self._left <= 0:
-            yield from self._together(parts, 1, start)
+            yield from self._together(parts, 1, start, _number_in(step, number))
         else:
-            yield from self._chain(parts, start)
+            yield from self._chain(parts, start, _number_in(step, number))
 
-    def _chain(self, parts: tuple[int, ...], start: int) -> Iterator[Span]:
+    def _chain(self, parts: tuple[int, ...], start: int, number: int) -> Iterator[Span]:
         for part in parts:
-            yield from self._step(part, start)
+            yield from self._step(part, start, number)
             start += self._cycles(part)
 
-    def _rounds(self, parts: tuple[int, ...], count: int, start: int) -> Iterator[Span]:
+    def _rounds(
+        self, parts: tuple[int, ...], loop: Repeat, start: int, number: int
+    ) -> Iterator[Span]:
         one_round = sum(self._cycles(part) for part in parts)
-        for index in range(count):
+        for index in range(loop.count):
             if self._left <= 0:
-                yield from self._together(parts, count - index, start)
+                inside = UNNUMBERED if loop.micro_batches else number
+                yield from self._together(parts, loop.count - index, start, inside)
                 return
-            yield from self._chain(parts, start)
+            yield from self._chain(parts, start, _number_of(loop, index, number))
             start += one_round
 
     def _together(
-        self, parts: tuple[int, ...], count: int, start: int
+        self, parts: tuple[int, ...], count: int, start: int, number: int
     ) -> Iterator[Span]:
         for part in parts:
-            yield Span(part, start, count)
+            yield Span(part, start, count, number)
             start += self._cycles(part) * count
 
     def _cycles(self, step_id: int) -> int:
         return self._timing.costs[step_id].cycles
+
+
+def _number_of(loop: Repeat, index: int, outer: int) -> int:
+    """The first micro-batch of a round; a loop over other things changes nothing."""
+    if not loop.micro_batches:
+        return outer
+    return max(outer, 0) + loop.first_micro_batch + index * loop.micro_batches
+
+
+def _number_in(step: Step, outer: int) -> int:
+    """The micro-batch of a step: a call of a stage has a number of its own."""
+    if not isinstance(step, Call) or step.micro_batch < 0:
+        return outer
+    return max(outer, 0) + step.micro_batch

@@ -5,7 +5,13 @@ In: a name (`bow-pod16`) or a TOML file that describes a machine, real or not. O
 where its value was found; `describe` lists them.
 """
 
-from popple.target.library import describe, list_chips, list_systems, load_system
+from popple.target.library import (
+    describe,
+    find_larger_system,
+    list_chips,
+    list_systems,
+    load_system,
+)
 from popple.target.machine import Chip, System
 from popple.target.schema import Constant
 from popple.target.target import Target, load_target
@@ -16,6 +22,7 @@ __all__ = [
     "System",
     "Target",
     "describe",
+    "find_larger_system",
     "list_chips",
     "list_systems",
     "load_system",

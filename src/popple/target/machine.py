@@ -39,7 +39,7 @@ class Chip:
     memory_element_bytes: int = field(metadata=constant("B"))
     operand_bytes: int = field(metadata=constant("B"))
     tile_memory_base_address: int = field(metadata=constant("address"))
-    data_path_bits: int = field(metadata=constant("bit"))
+    data_path_bits: int = field(metadata=constant("bit", least=32))
     atomic_store_bytes: int = field(metadata=constant("B"))
     instruction_bytes: int = field(metadata=constant("B"))
     memcpy_bytes_per_cycle: int = field(metadata=constant("B/cycle"))
@@ -64,7 +64,7 @@ class Chip:
     fp32_conv_unit_load_elements: int = field(metadata=constant("elements/cycle"))
     fp8_conv_unit_pipeline_depth: int = field(metadata=constant("stages"))
     fp16_conv_unit_pipeline_depth: int = field(metadata=constant("stages"))
-    fp32_conv_unit_pipeline_depth: int = field(metadata=constant("stages"))
+    fp32_conv_unit_pipeline_depth: int = field(metadata=constant("stages", least=2))
     # What the planner uses, and what the hardware could do from interleaved memory.
     conv_unit_coeff_load_bytes_per_cycle: int = field(metadata=constant("B/cycle"))
     conv_unit_max_coeff_load_bytes_per_cycle: int = field(metadata=constant("B/cycle"))
@@ -84,12 +84,29 @@ class Chip:
     tile_local_sync_delay_cycles: int = field(metadata=constant("cycles"))
     tile_local_exit_delay_cycles: int = field(metadata=constant("cycles"))
 
+    # Limits on the data sheet, both ways where data flow both ways. Tools compare what
+    # they measure with them; the simulation uses the rates of `System`.
+    memory_bytes_per_second: float = field(metadata=constant("B/s", float))
+    num_links: int = field(metadata=constant("links"))
+    link_peak_bytes_per_second: float = field(metadata=constant("B/s", float))
+    pcie_lanes: int = field(metadata=constant("lanes"))
+    pcie_transfers_per_second: float = field(metadata=constant("T/s", float))
+    host_peak_bytes_per_second: float = field(metadata=constant("B/s", float))
+
     # Power: nothing to do; all tiles computing; and what a byte adds that is exchanged.
     idle_watts: float = field(metadata=constant("W", float))
     peak_watts: float = field(metadata=constant("W", float))
     exchange_picojoules_per_byte: float = field(
         metadata=constant("pJ/B", float, can_be_zero=True)
     )
+
+    # Temperatures: of an idle chip and its board, and what each watt above idle adds,
+    # of the chip to its die and of all chips of a board to the board.
+    idle_die_celsius: float = field(metadata=constant("C", float))
+    idle_board_celsius: float = field(metadata=constant("C", float))
+    die_kelvin_per_watt: float = field(metadata=constant("K/W", float))
+    board_kelvin_per_watt: float = field(metadata=constant("K/W", float))
+    thermal_seconds: float = field(metadata=constant("s", float))
 
     sources: Sources = field(default=(), compare=False, repr=False)
 
@@ -105,6 +122,17 @@ class Chip:
 
     def _verify_memory(self) -> None:
         self._verify_order("interleaved_start_bytes", "tile_memory_bytes")
+        self._verify_order("operand_bytes", "memory_element_bytes")
+        stacks = self.supervisor_stack_bytes + self.num_workers * (
+            self.worker_stack_bytes
+        )
+        if stacks > self.tile_memory_bytes:
+            raise TargetError(
+                f"tile_memory_bytes, {self.tile_memory_bytes}, does not hold the "
+                f"stacks of a supervisor and {self.num_workers} workers, {stacks} B.",
+                where=self.name,
+                remedy="Raise tile_memory_bytes, or lower num_workers or the stacks.",
+            )
         element = self.memory_element_bytes
         for key in ("tile_memory_bytes", "interleaved_start_bytes"):
             size: int = getattr(self, key)
@@ -147,6 +175,7 @@ class System:
 
     num_chips: int = field(metadata=constant("chips"))
     chips_per_machine: int = field(metadata=constant("chips"))
+    chips_per_board: int = field(metadata=constant("chips"))
     topology: str = field(metadata=constant("name", str, choices=TOPOLOGIES))
     rack_chips: int = field(metadata=constant("chips"))
 
@@ -160,6 +189,10 @@ class System:
     external_sync_ns: float = field(metadata=constant("ns", float, can_be_zero=True))
     gateway_bytes_per_second: float = field(
         metadata=constant("B/s", float, can_be_zero=True)
+    )
+    # What a machine's ports carry together, on the data sheet; 0 without a fabric.
+    fabric_bits_per_second: float = field(
+        metadata=constant("bit/s", float, can_be_zero=True)
     )
     host_bytes_per_second: float = field(metadata=constant("B/s", float))
     host_latency_ns: float = field(metadata=constant("ns", float))

@@ -23,7 +23,33 @@ _KIND_NAMES: Mapping[type, str] = {
     str: "text",
 }
 _SPEC_KEY = "spec"
-_LIMIT = 1e30
+# Numbers of each unit from which on no machine is meant: a slip, or a wrong unit.
+_LIMITS: Mapping[str, float] = {
+    "tiles": 1e6,
+    "workers": 1e3,
+    "chips": 1e6,
+    "Hz": 1e12,
+    "B": 1e15,
+    "address": 1e15,
+    "bit": 1e5,
+    "B/cycle": 1e6,
+    "cycles": 1e9,
+    "units": 1e4,
+    "elements/cycle": 1e4,
+    "stages": 1e3,
+    "iterations": 1e18,
+    "W": 1e6,
+    "pJ/B": 1e6,
+    "B/s": 1e16,
+    "ns": 1e12,
+    "s": 1e6,
+    "C": 1e4,
+    "K/W": 1e4,
+    "links": 1e4,
+    "lanes": 1e4,
+    "T/s": 1e12,
+    "bit/s": 1e17,
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +60,7 @@ class Spec:
     kind: type[int] | type[float] | type[str] = int
     can_be_zero: bool = False
     choices: tuple[str, ...] = ()
+    least: int = 0
 
     def find_fault(self, value: object) -> str | None:
         """What is wrong with `value`, as the end of a sentence, or None."""
@@ -50,12 +77,15 @@ class Spec:
         return f"must be one of {', '.join(self.choices)}, but is {value!r}"
 
     def _find_number_fault(self, value: int | float) -> str | None:
+        limit = _LIMITS[self.unit]
         # Written so that `nan`, which TOML allows, fails it too.
-        if not value < _LIMIT:
-            return f"must be a number below {_LIMIT:g}, but is {value}"
+        if not value < limit:
+            return f"must be a number below {limit:g} {self.unit}, but is {value}"
         if value < 0 or (value == 0 and not self.can_be_zero):
             least = "zero or more" if self.can_be_zero else "positive"
             return f"must be {least}, but is {value}"
+        if value < self.least:
+            return f"must be {self.least} or more, but is {value}"
         return None
 
 
@@ -76,9 +106,10 @@ def constant(
     *,
     can_be_zero: bool = False,
     choices: tuple[str, ...] = (),
+    least: int = 0,
 ) -> dict[str, Spec]:
     """Field metadata that makes a dataclass field a constant."""
-    return {_SPEC_KEY: Spec(unit, kind, can_be_zero, choices)}
+    return {_SPEC_KEY: Spec(unit, kind, can_be_zero, choices, least)}
 
 
 def specs_of(part_class: type) -> dict[str, Spec]:

@@ -13,16 +13,33 @@ from collections.abc import Sequence
 
 from popple._version import __version__
 from popple.errors import PoppleError
-from popple.tools import doctor, explain, report, run, targets, view
+from popple.tools import (
+    advise,
+    cache,
+    doctor,
+    enable,
+    explain,
+    notebook,
+    pod,
+    report,
+    run,
+    targets,
+    view,
+)
 from popple.tools.command import Command, Outcome
 
 COMMANDS: tuple[Command, ...] = (
     run.COMMAND,
     report.COMMAND,
     explain.COMMAND,
+    advise.COMMAND,
     view.COMMAND,
     targets.COMMAND,
+    pod.COMMAND,
+    cache.COMMAND,
+    notebook.COMMAND,
     doctor.COMMAND,
+    enable.COMMAND,
 )
 
 REFUSED = 2

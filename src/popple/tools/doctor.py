@@ -1,12 +1,12 @@
 """`popple doctor`: what is installed, what works, and what to do about the rest.
 
 Every check yields `Finding`s. Only what Popple itself cannot do without counts as
-broken, and makes the exit status 1; a framework nobody needs may be missing.
+broken, and makes the exit status 1; a framework nobody needs may be missing, but not
+all of them.
 """
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from argparse import ArgumentParser, Namespace
@@ -16,11 +16,9 @@ from typing import Literal, TypeAlias
 
 from popple._version import __version__
 from popple.errors import PoppleError
-from popple.session.settings import DEFAULT_TARGET
 from popple.text_table import render_table
 from popple.tools.command import Command
 from popple.tools.installed import ask_version, find_program, find_version
-from popple.tools.run import TARGET_VARIABLE
 
 OLDEST_PYTHON = (3, 10)
 NEWEST_PYTHON = (3, 13)
@@ -46,6 +44,7 @@ class Package:
     name: str
     purpose: str
     extra: str
+    advice: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,20 @@ class HostTool:
 CORE_PACKAGES = ("numpy", "cbor2", "filelock", "tqdm")
 
 PACKAGES = (
-    Package("torch", "PopTorch programs", "torch"),
+    Package(
+        "torch",
+        "PopTorch programs",
+        "torch",
+        "; before, for the build without CUDA, which is smaller by gigabytes: pip "
+        "install torch --index-url https://download.pytorch.org/whl/cpu",
+    ),
     Package("tensorflow", "TensorFlow programs", "tensorflow"),
     Package("tf_keras", "Keras programs", "tensorflow"),
     Package("onnx", "ONNX files of PopTorch programs", "onnx"),
 )
+
+# What it takes to run programs of one kind.
+FRAMEWORKS = (frozenset({"torch"}), frozenset({"tensorflow", "tf_keras"}))
 
 HOST_TOOLS = (
     HostTool(
@@ -113,7 +121,7 @@ def check_packages() -> Iterator[Finding]:
             yield Finding(package.name, "ok", found)
         else:
             detail = f"needed for {package.purpose}"
-            remedy = f"pip install 'popple[{package.extra}]'"
+            remedy = f"pip install 'popple[{package.extra}]'{package.advice}"
             yield Finding(package.name, "missing", detail, remedy)
 
 
@@ -131,22 +139,22 @@ def check_programs() -> Iterator[Finding]:
 def check_targets() -> Iterator[Finding]:
     """Whether all built-in targets load, and the one that is modelled by default."""
     # Imported here: a broken installation should fail in this check, not before all.
-    from popple.target import list_systems, load_system
+    from popple.device import find_machine
+    from popple.target import list_systems
 
     yield attempt("targets", lambda: f"{len(list_systems())} load")
-    name = os.environ.get(TARGET_VARIABLE, DEFAULT_TARGET)
-    yield attempt("default target", lambda: load_system(name).name)
+    yield attempt("default target", lambda: find_machine().system.name)
 
 
 def check_locks() -> Iterator[Finding]:
     """Whether devices can be locked against other processes."""
-    from popple.device import Pod
-    from popple.target import load_system
+    from popple.device import Pod, list_machines
 
-    yield attempt(
-        "device locks",
-        lambda: f"{len(Pod(load_system(DEFAULT_TARGET)).holders())} chips in use",
-    )
+    def count() -> str:
+        holders = [h for machine in list_machines() for h in Pod(machine).holders()]
+        return f"{len(holders)} chips in use"
+
+    yield attempt("device locks", count)
 
 
 def attempt(subject: str, work: Callable[[], str]) -> Finding:
@@ -175,10 +183,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print all findings; 1 if something is broken."""
     findings = [finding for check in CHECKS for finding in check()]
-    is_broken = any(finding.state == "broken" for finding in findings)
-    verdict = "does not work here; see 'broken' above" if is_broken else "works here"
+    is_well, verdict = judge(findings)
     print(f"{render_findings(findings)}\n\npopple {__version__} {verdict}.")
-    return int(is_broken)
+    return int(not is_well)
+
+
+def judge(findings: list[Finding]) -> tuple[bool, str]:
+    """Whether programs can be run here, and the sentence that says so."""
+    if any(finding.state == "broken" for finding in findings):
+        return False, "does not work here; see 'broken' above"
+    present = {finding.subject for finding in findings if finding.state == "ok"}
+    if not any(present.issuperset(framework) for framework in FRAMEWORKS):
+        return False, "reads reports here, but runs no programs: install a framework"
+    return True, "works here"
 
 
 def render_findings(findings: list[Finding]) -> str:

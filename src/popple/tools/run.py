@@ -16,10 +16,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from popple.errors import UsageError, suggest
+from popple.errors import PoppleError, UsageError, suggest
 from popple.tools.command import Command, Outcome
+from popple.tools.enable import cache_variables, default_cache
 from popple.tools.reports import stamp_reports
+
+if TYPE_CHECKING:
+    from popple.advice import Advice
+    from popple.session import ModelledCost
+    from popple.session.watching import Watched
 
 # The names the facades read.
 TARGET_VARIABLE = "POPPLE_TARGET"
@@ -28,6 +35,8 @@ QUIET_VARIABLE = "POPPLE_QUIET"
 BACKEND_VARIABLE = "POPPLE_BACKEND"
 DEVICE_VARIABLE = "POPPLE_DEVICE"
 NUMERICS_VARIABLE = "POPPLE_NUMERICS"
+STRICT_VARIABLE = "POPPLE_STRICT"
+MODEL_ONLY_VARIABLE = "POPPLE_MODEL_ONLY"
 
 # What of the machine's float16 arithmetic values can be computed with.
 NUMERICS = ("stochastic-rounding", "half-partials", "nan-on-overflow")
@@ -66,7 +75,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="NAME|FILE",
-        help="the machine to model, as listed by 'popple targets', or a TOML file",
+        help="the machine to model: one that 'popple targets' or 'popple pod list' "
+        "shows, or a TOML file",
     )
     parser.add_argument(
         "--report", metavar="DIR", type=Path, help="write reports into this directory"
@@ -87,6 +97,23 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAME,...",
         help="compute float16 values as the machine does: "
         f"{', '.join(NUMERICS)}, or all; slow, for studies of precision",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse programs that do not fit into memory, as the machine does",
+    )
+    parser.add_argument(
+        "--model-only",
+        action="store_true",
+        help="capture and model programs without computing values: PopTorch models "
+        "return zeros, TensorFlow programs end at their first run",
+    )
+    parser.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="leave the variables of the executable caches as they are; otherwise "
+        "those that are not set name a directory of the user's",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="no progress bars, no closing lines"
@@ -134,17 +161,36 @@ def set_environment(arguments: Namespace) -> None:
         os.environ[DEVICE_VARIABLE] = arguments.device
     if arguments.numerics is not None:
         os.environ[NUMERICS_VARIABLE] = check_numerics(arguments.numerics)
+    if arguments.strict:
+        os.environ[STRICT_VARIABLE] = "1"
+    if arguments.model_only:
+        os.environ[MODEL_ONLY_VARIABLE] = "1"
+    if not arguments.no_cache:
+        set_cache_variables(default_cache(os.environ))
     if arguments.quiet:
         os.environ[QUIET_VARIABLE] = "1"
 
 
+def set_cache_variables(directory: Path) -> None:
+    """Let compiled programs be found again, as platforms with IPUs preset it.
+
+    A directory that cannot be written is no reason not to run.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if os.access(directory, os.W_OK):
+        os.environ.update(cache_variables(directory, os.environ))
+
+
 def check_target(name: str) -> str:
     """The target as an environment variable says it; an unknown one raises."""
-    from popple.target import load_system
+    from popple.device import find_machine
 
     # Here, where the mistake is the user's: later it would look like one of the
     # program.
-    load_system(name)
+    find_machine(name)
     return str(Path(name).absolute()) if name.lower().endswith(".toml") else name
 
 
@@ -164,17 +210,62 @@ def launch(script: Script, report: Path | None, quiet: bool) -> int:
     """Run the program; what it raises passes through."""
     serve_tensorflow_names()
     sys.excepthook = partial(show_error, sys.excepthook)
-    if report is None or quiet:
+    if quiet:
         script.execute()
         return 0
     # The program may change the directory before the reports are announced.
-    report = report.absolute()
-    before = stamp_reports(report)
+    report = None if report is None else report.absolute()
+    before = {} if report is None else stamp_reports(report)
+    from popple.session.watching import watch_programs
+
+    with watch_programs() as programs:
+        try:
+            script.execute()
+        finally:
+            if report is not None:
+                announce(report, before)
+            # After an error there is something else to read.
+            if not isinstance(sys.exc_info()[1], Exception):
+                give_verdicts(programs, report)
+    return 0
+
+
+def execute_to_the_end(script: Script) -> None:
+    """Run a program that may end itself; an error that it raises passes through."""
     try:
         script.execute()
-    finally:
-        announce(report, before)
-    return 0
+    except SystemExit as ending:
+        if ending.code not in (None, 0):
+            raise
+
+
+def give_verdicts(programs: Watched, report: Path | None) -> None:
+    """Say of every program whether it fits, on stderr; why not, if it does not."""
+    for name, cost in programs.items():
+        try:
+            advice = find_verdict(name, cost)
+        # What is gone or cannot be modelled has no verdict; the program has run.
+        except PoppleError:
+            continue
+        text = advice.render()
+        if not advice.outcome.fits:
+            subject = report or "SCRIPT"
+            text = f"{text}\n\nWhat to do: popple advise {subject}"
+        print(f"popple: {text}", file=sys.stderr)
+
+
+def find_verdict(name: str, cost: ModelledCost) -> Advice:
+    """Does the program fit; what its memory is for, if it does not."""
+    # Planner and simulator are loaded here, when the user's program is over.
+    from popple.advice import Advice, outcome_of
+    from popple.record import memory_by_role
+
+    modelled = cost.modelled()
+    outcome = outcome_of(modelled)
+    if outcome.fits:
+        return Advice(name, outcome)
+    memory = memory_by_role(modelled.graph, modelled.simulation)
+    return Advice(name, outcome, tuple(memory))
 
 
 def serve_tensorflow_names() -> None:

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,13 +21,14 @@ from .._logging import logger
 from .match import check_same, mismatch
 from .structure import flatten_tensors, rebuild
 
-__all__ = ["ArgsParser", "BoundArgs", "check_tensors", "device_dtype"]
+__all__ = ["ArgsParser", "BoundArgs", "bound_of", "check_tensors", "device_dtype"]
 
 _POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 _KEYWORD = inspect.Parameter.VAR_KEYWORD
 _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _VARIADIC = {_POSITIONAL, _KEYWORD}
+_EMPTY = inspect.Parameter.empty
 
 _DEVICE_DTYPES = {
     torch.float32: torch.float32,
@@ -117,39 +119,114 @@ class BoundArgs:
         return [(tensor.dtype, tensor.shape) for tensor in self.args]
 
 
+class Args:
+    """Arguments under construction, for parsers that wrappers of PopTorch write."""
+
+    def __init__(self) -> None:
+        self.args: list[Any] = []
+        self.arg_names: list[str] = []
+        self.kwargs: dict[str, Any] = {}
+
+    def appendArg(self, arg: Any, name: str) -> None:
+        """Add a positional argument."""
+        self.args.append(arg)
+        self.arg_names.append(name)
+
+    def setNamedArg(self, name: str, arg: Any) -> None:
+        """Set a keyword argument."""
+        self.kwargs[name] = arg
+
+    def popArg(self) -> None:
+        """Take the last positional argument away."""
+        self.args.pop()
+        self.arg_names.pop()
+
+
+def bound_of(parsed: BoundArgs | Args) -> BoundArgs:
+    """What a parser returned, its own or a wrapper's, as bound arguments."""
+    if isinstance(parsed, BoundArgs):
+        return parsed
+    return BoundArgs(tuple(parsed.args), tuple(parsed.arg_names), dict(parsed.kwargs))
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A parameter to be filled. Wrappers name slots by keys that are no identifiers."""
+
+    name: str
+    kind: Any
+    default: Any
+
+
 class ArgsParser:
-    """Binds arguments to the signature of a module's `forward` or of a callable."""
+    """Binds arguments to the signature of a module's `forward` or of a callable.
+
+    Wrappers of PopTorch subclass it without calling `__init__`, or overwrite names and
+    kinds of the one that an executor has: so they are read at every call, and only
+    `_varnames` must be there.
+    """
+
+    Args = Args
+
+    _varnames: Sequence[str]
+    _var_kinds: Sequence[Any] = ()
+    _defaults: Mapping[str, Any] | Sequence[Any] = MappingProxyType[str, Any]({})
+    _has_variadic_arguments: bool = False
 
     def __init__(self, model: Any) -> None:
-        self._parameters = _parameters_of(model)
-        self._names = tuple(parameter.name for parameter in self._parameters)
-        self._kinds = {parameter.kind for parameter in self._parameters}
-        self._warned: set[str] = set()
+        parameters = _parameters_of(model)
+        self._varnames = [parameter.name for parameter in parameters]
+        self._var_kinds = [parameter.kind for parameter in parameters]
+        self._defaults = {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.default is not _EMPTY
+        }
+        self._has_variadic_arguments = not _VARIADIC.isdisjoint(self._var_kinds)
 
-    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArgs:
-        """The arguments bound; AssertionError or Error if they do not fit."""
+    def __call__(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        fast_path: bool = False,
+    ) -> BoundArgs:
+        """The arguments bound; AssertionError or Error if they do not fit.
+
+        `fast_path` is set once the model is compiled: what needs saying was said.
+        """
         bound = self._bound(args, kwargs)
-        self._warn_about_dicts(bound)
+        if not fast_path:
+            self._warn_about_dicts(bound)
         return self._made_contiguous(bound)
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArgs:
-        is_complete = len(args) == len(self._names) and not kwargs
-        if is_complete and self._kinds == {_PLAIN}:
-            return BoundArgs(tuple(args), self._names)
+        is_complete = len(args) == len(self._varnames) and not kwargs
+        if is_complete and all(kind is _PLAIN for kind in self._var_kinds):
+            return BoundArgs(tuple(args), tuple(self._varnames))
         self._check_names(args, kwargs)
-        return _Binding(args, kwargs).bind(self._parameters)
+        return _Binding(args, kwargs).bind(self._slots())
+
+    def _slots(self) -> list[_Slot]:
+        names, defaults = self._varnames, self._defaults
+        if not isinstance(defaults, Mapping):
+            defaults = dict(zip(names, defaults, strict=False))
+        kinds = [*self._var_kinds, *([_PLAIN] * (len(names) - len(self._var_kinds)))]
+        return [
+            _Slot(name, kind, defaults.get(name, _EMPTY))
+            for name, kind in zip(names, kinds, strict=False)
+        ]
 
     def _check_names(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        names = list(self._names)
+        names = list(self._varnames)
         given = len(args) + len(kwargs)
         check(
-            self._kinds & _VARIADIC or given <= len(names),
+            self._has_variadic_arguments or given <= len(names),
             f"Too many arguments provided: expected {names} ({len(names)}) but got "
             f"{given}.",
         )
         unknown = [name for name in kwargs if name not in names]
         check(
-            _KEYWORD in self._kinds or not unknown,
+            _KEYWORD in self._var_kinds or not unknown,
             f"{', '.join(unknown)} is not a valid parameter. Allowed values are "
             f"{names}.",
         )
@@ -174,8 +251,9 @@ class ArgsParser:
             )
 
     def _warn_once(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
+        warned: set[str] = self.__dict__.setdefault("_warned", set())
+        if text not in warned:
+            warned.add(text)
             logger.warning(text)
 
 
@@ -192,7 +270,7 @@ class _Binding:
         self._named: dict[str, Any] = {}
         self._only_names = False
 
-    def bind(self, parameters: Sequence[inspect.Parameter]) -> BoundArgs:
+    def bind(self, parameters: Sequence[_Slot]) -> BoundArgs:
         """Every parameter with its value."""
         for index, parameter in enumerate(parameters):
             self._take(parameter, {earlier.name for earlier in parameters[:index]})
@@ -205,7 +283,7 @@ class _Binding:
         values = tuple(value for _, value in self._args)
         return BoundArgs(values, names, self._named)
 
-    def _take(self, parameter: inspect.Parameter, earlier: set[str]) -> None:
+    def _take(self, parameter: _Slot, earlier: set[str]) -> None:
         if parameter.kind == _KEYWORD_ONLY:
             self._only_names = True
         if parameter.kind == _KEYWORD:
@@ -227,10 +305,10 @@ class _Binding:
         check(name not in self._kwargs, f"Parameter {name} was passed more than once.")
         self._args.append((name, self._waiting.pop(0)))
 
-    def _by_name(self, parameter: inspect.Parameter) -> Any:
+    def _by_name(self, parameter: _Slot) -> Any:
         if parameter.name in self._kwargs:
             return self._kwargs[parameter.name]
-        if parameter.default is inspect.Parameter.empty:
+        if parameter.default is _EMPTY:
             raise Error(
                 f"Mandatory parameter {parameter.name} missing. Pass it to the model."
             )
@@ -246,6 +324,9 @@ class _Binding:
 def _parameters_of(model: Any) -> list[inspect.Parameter]:
     function: Callable[..., Any] = model
     if isinstance(model, torch.nn.Module):
+        # A module that was read from a file has no forward of its own.
+        if given := getattr(model, "parameters_of_forward", ()):
+            return list(given)
         function = model.forward
     check(callable(function), "Expected a torch.nn.Module or a callable.")
     try:

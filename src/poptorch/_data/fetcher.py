@@ -92,7 +92,7 @@ def fetch(config: FetchConfig, events: Any, commands: Any) -> None:
     except KeyboardInterrupt:
         # Ctrl-C reaches the whole process group; the program reports it.
         logger.debug("AsynchronousDataAccessor worker: interrupted")
-    except Exception:
+    except Exception:  # whatever a data set raises: the program is told, as text
         events.send(Event(Signal.FAILED, content=traceback.format_exc()))
         raise
 

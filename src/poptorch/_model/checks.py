@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from popple.capture.torch import TracedStep, overwritten_arguments
 from popple.engine.torch.session.step import CompiledStep
@@ -25,12 +25,14 @@ __all__ = [
     "check_named_buffers",
     "check_overlap",
     "check_pipeline",
+    "num_buffer_sets",
     "overlap_of",
 ]
 
 _INPUT_NAME = "poptorch.set_overlap_for_input"
 _OUTPUT_NAME = "poptorch.set_overlap_for_output"
 _MIN_IO_TILES = 32
+_BATCH_NORM = torch.ops.aten.native_batch_norm.default
 
 
 def check_pipeline(step: CompiledStep, options: Options, training: bool) -> None:
@@ -71,7 +73,7 @@ def _check_accumulation(stages: int, given: int) -> None:
 
 
 def check_buffers(step: CompiledStep, options: Options) -> None:
-    """Replicas that share buffers must not change them."""
+    """Replicas that share buffers must not change them; batch norms may."""
     replicas = options.replication_factor
     if not options.broadcast_buffers or replicas <= options.input_group_size:
         return
@@ -83,14 +85,40 @@ def check_buffers(step: CompiledStep, options: Options) -> None:
         )
 
 
+def num_buffer_sets(step: CompiledStep, options: Options) -> int:
+    """Copies of the buffers: one for all replicas, or one for each.
+
+    Statistics of batch norms differ between replicas whatever the options say; the
+    host is given those of the first.
+    """
+    if options.replication_factor == 1:
+        return 1
+    has_statistics = bool(_batch_statistics(step.traced.graph_module.graph))
+    is_shared = options.broadcast_buffers and not has_statistics
+    return 1 if is_shared else options.replication_factor
+
+
 def _changed_buffers(step: CompiledStep) -> Iterator[str]:
-    """Names of the floating-point buffers that forward writes to."""
+    """Names of the floating-point buffers that forward itself writes to."""
     traced = step.traced
     nodes = traced.graph_module.graph.find_nodes(op="placeholder")
     names = dict(enumerate(traced.buffers, start=len(traced.parameters)))
+    statistics = _batch_statistics(traced.graph_module.graph)
     for index in overwritten_arguments(traced.graph_module):
-        if index in names and nodes[index].meta["val"].is_floating_point():
+        node = nodes[index]
+        is_float = index in names and node.meta["val"].is_floating_point()
+        if is_float and node not in statistics:
             yield names[index]
+
+
+def _batch_statistics(graph: Graph) -> set[Node]:
+    """Running means and variances that batch norms keep up to date."""
+    return {
+        argument
+        for node in graph.find_nodes(op="call_function", target=_BATCH_NORM)
+        for argument in node.args[3:5]
+        if isinstance(argument, Node)
+    }
 
 
 def check_named_buffers(step: CompiledStep, options: Options) -> None:

@@ -13,7 +13,7 @@ import torch
 
 from popple.engine.torch.session import CompiledStep, TorchSession
 from popple.errors import ArithmeticTrap, UsageError, suggest
-from popple.session import ModelledCost
+from popple.session import ModelledCost, log_run
 
 from .._arguments.args import BoundArgs
 from .._arguments.structure import rebuild, watch_backward
@@ -28,9 +28,11 @@ __all__ = ["CompiledModel"]
 class CompiledModel:
     """What a wrapped model became for the arguments of its first call.
 
-    Names of ops begin with the modules they are in if `has_scopes`.
+    `name` is the model's in logs and reports. Names of ops begin with the modules they
+    are in if `has_scopes`.
     """
 
+    name: str
     session: TorchSession
     cost: ModelledCost
     arguments: BoundArgs
@@ -44,12 +46,15 @@ class CompiledModel:
 
     def run(self, bound: BoundArgs) -> Any:
         """Run a call; what forward returns, with the tensors of this call."""
+        log_run(self.name)
         try:
             tensors = self.session.run(bound.tensors(self.arguments))
         except ArithmeticTrap as trap:
             raise Error(f"Floating-point exception: {trap}") from trap
+        except UsageError as error:
+            raise Error(str(error)) from error
         watch_backward(tensors)
-        return rebuild(self.step.traced.example, tensors)
+        return rebuild(self.step.facts.example, tensors)
 
     # -- what is inside
 

@@ -18,10 +18,12 @@ from torch import nn
 from .._errors import Error
 
 __all__ = [
+    "OWN_ATTRIBUTES",
     "PoptorchBuffer",
     "PoptorchParameter",
     "is_wrapped",
     "linked_executor",
+    "plain_class",
     "resume",
     "suspend",
     "unwrap",
@@ -30,6 +32,9 @@ __all__ = [
 
 _LINK = "_poptorch_link"
 _PLAIN_CLASS = "_poptorch_plain_class"
+
+OWN_ATTRIBUTES = frozenset({_LINK})
+"""Attributes that wrapping adds to a module."""
 
 
 class HostLink:
@@ -50,27 +55,27 @@ class HostLink:
             self.is_refreshing = False
 
 
-class _Refreshed:
-    """Tensor behaviour: every use by torch refreshes the host first."""
-
-    @classmethod
-    def __torch_function__(
-        cls,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """Refresh, then run the function on plain tensors."""
-        with torch._C.DisableTorchFunctionSubclass():
-            for leaf in pytree.tree_leaves((args, kwargs)):
-                if isinstance(leaf, _Refreshed):
-                    getattr(leaf, _LINK).refresh()
-            return func(*args, **(kwargs or {}))
+def _refreshed_function(
+    cls: type,
+    func: Callable[..., Any],
+    types: Any,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Refresh the host, then run the function on plain tensors."""
+    with torch._C.DisableTorchFunctionSubclass():
+        for leaf in pytree.tree_leaves((args, kwargs)):
+            if isinstance(leaf, PoptorchParameter | PoptorchBuffer):
+                getattr(leaf, _LINK).refresh()
+        return func(*args, **(kwargs or {}))
 
 
-class PoptorchParameter(_Refreshed, nn.Parameter):
+# Both have one base, the plain class: wrappers of PopTorch take `__bases__[0]` to
+# unwrap a tensor by hand.
+class PoptorchParameter(nn.Parameter):
     """A parameter whose newest value is on the device."""
+
+    __torch_function__ = classmethod(_refreshed_function)  # type: ignore[assignment]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> nn.Parameter:
         copied = self.detach().clone(memory_format=torch.preserve_format)
@@ -82,8 +87,10 @@ class PoptorchParameter(_Refreshed, nn.Parameter):
         return nn.Parameter(self.detach(), self.requires_grad).__reduce_ex__(protocol)
 
 
-class PoptorchBuffer(_Refreshed, torch.Tensor):
+class PoptorchBuffer(torch.Tensor):
     """A buffer whose newest value is on the device."""
+
+    __torch_function__ = classmethod(_refreshed_function)  # type: ignore[assignment]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
         result = self.detach().clone(memory_format=torch.preserve_format)
@@ -150,6 +157,11 @@ def resume(module: nn.Module) -> None:
 def is_wrapped(module: object) -> bool:
     """Whether the module is wrapped for training."""
     return hasattr(type(module), _PLAIN_CLASS)
+
+
+def plain_class(cls: type) -> type:
+    """The user's class of a wrapped module; other classes themselves."""
+    return getattr(cls, _PLAIN_CLASS, cls)
 
 
 def linked_executor(module: nn.Module) -> Any:

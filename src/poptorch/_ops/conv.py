@@ -68,7 +68,7 @@ class MultiConv:
         """Whether convolutions begin on different tiles, to spread their memory."""
         values = value if isinstance(value, (list, tuple)) or value is None else [value]
         if values is not None and not all(isinstance(v, bool) for v in values):
-            raise ValueError("value must be bool or list of bools")
+            raise ValueError("enableConvDithering takes a bool or a list of bools")
         self._enable_conv_ditherings = values
         return self
 

@@ -69,9 +69,9 @@ def _decode(
         beams = _chosen(is_running, _advanced(beams, step, blank), beams)
     best = slice(0, top_paths)
     return (
-        beams.total[:, best].to(probs.dtype),
-        beams.length[:, best].to(torch.int32),
-        beams.path[:, best].to(torch.int32),
+        beams.total[:, best].to(probs.dtype).contiguous(),
+        beams.length[:, best].to(torch.int32).contiguous(),
+        beams.path[:, best].to(torch.int32).contiguous(),
     )
 
 

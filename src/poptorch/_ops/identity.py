@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from popple.graph import NO_NOTES, Notes, SerialSplit
+from popple.graph import NO_NOTES, Notes, SerialSplit, SplitDimension
 
 from .._errors import Error, check
 from .._tracing.trace import isRunningOnIpu
@@ -79,6 +79,13 @@ def _checkpoint(tensor: Any) -> torch.Tensor:
     return _noted(tensor, Notes(is_checkpoint=True))
 
 
+_DIMENSIONS = {
+    MatMulSerializationMode.InputChannels: SplitDimension.ROWS,
+    MatMulSerializationMode.ReducingDim: SplitDimension.INNER,
+    MatMulSerializationMode.OutputChannels: SplitDimension.COLUMNS,
+}
+
+
 def serializedMatMul(
     lhs: torch.Tensor,
     rhs: torch.Tensor,
@@ -100,4 +107,5 @@ def serializedMatMul(
     product = torch.matmul(lhs, rhs)
     if mode is MatMulSerializationMode.Disabled:
         return product
-    return _noted(product, Notes(serial_split=SerialSplit(mode.value, factor)))
+    split = SerialSplit(_DIMENSIONS[mode], factor)
+    return _noted(product, Notes(serial_split=split))

@@ -20,6 +20,7 @@ __all__ = [
     "NAMES",
     "Description",
     "Setting",
+    "Settings",
     "check_optimizer",
     "describe",
 ]

@@ -24,7 +24,7 @@ from .._logging import logger
 from ..enums import MeanReductionStrategy
 from ..options import Options
 from .checks import AttributeChecks, check_owner, check_replacement, log_lines
-from .description import Description, check_optimizer, describe
+from .description import Description, Settings, check_optimizer, describe
 from .parameters import encode, load
 from .rule import Names, make_rule, names_of_groups
 from .tensors import read_state, write_state
@@ -73,6 +73,10 @@ class NoOptimizer:
         """There are none."""
         return {}
 
+    def as_dict(self) -> dict[str, Any]:
+        """There is nothing to say."""
+        return {}
+
 
 class OptimizerLink:
     """Keeps an optimiser and the device of one training model in step.
@@ -94,6 +98,11 @@ class OptimizerLink:
         self._description = self._described(optimizer)
         # What the device has: the description, or that with numbers loaded over it.
         self._held: tuple[Description, Names] = (self._description, ())
+
+    @property
+    def description(self) -> Description:
+        """The optimiser as the device is told of it."""
+        return self._description
 
     @property
     def scales_loss(self) -> bool:
@@ -177,11 +186,19 @@ class OptimizerLink:
             self.optimizer._refresh()
             self.optimizer._ipu_state = None
 
+    def as_dict(self) -> dict[str, Any]:
+        """The settings of defaults and groups as (value, is constant), by name."""
+        description = self._description
+        return {
+            "defaults": _pairs(description.defaults),
+            "groups": [_pairs(group) for group in description.groups],
+        }
+
     # -- the device's side
 
     def rule_for(self, step: CompiledStep) -> UpdateRule:
         """The rule to compile a step with."""
-        trained, names = step.lowered.gradients, self._parameters
+        trained, names = step.facts.gradients, self._parameters
         self._parameters = {i: name for i, name in names.items() if name in trained}
         return make_rule(self._description, self._group_names())
 
@@ -278,3 +295,7 @@ class OptimizerLink:
     def _get_model(self) -> TorchSession:
         assert self._model is not None, "the model is not compiled"
         return self._model
+
+
+def _pairs(settings: Settings) -> dict[str, tuple[float, bool]]:
+    return {name: (s.value, s.is_const) for name, s in settings.items()}

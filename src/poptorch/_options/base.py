@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from popple.errors import suggest
+from popple.text_table import render_html_table
 
 from .._errors import check
 
@@ -205,7 +206,7 @@ class OptionsDict(Freezable):
         if spec.store is Store.PRIVATE:
             self.__dict__[spec.key] = kept
         elif spec.store is Store.BACKEND:
-            self.__dict__["_popart"].set(spec.key, kept)
+            self.__dict__["_popart"]._put(spec.key, kept)
         else:
             self._values[spec.key] = kept
 
@@ -273,8 +274,14 @@ class OptionsDict(Freezable):
         values = self.__dict__.get("_values", {})
         if option in values:
             return values[option]
-        hint = "" if option.startswith("_") else f" {suggest(option, values)}"
+        hint = "" if option.startswith("_") else f" {suggest(option, self._known())}"
         raise AttributeError(f"Invalid attribute {option}.{hint}")
+
+    def _known(self) -> set[str]:
+        """Names that programs may use: values, setters and groups."""
+        own = (cls for cls in type(self).__mro__ if cls not in OptionsDict.__mro__)
+        names = (name for cls in own for name in vars(cls) if not name.startswith("_"))
+        return {*self.__dict__.get("_values", {}), *names}
 
     def __setattr__(self, option: str, value: Any) -> None:
         if option.startswith("_"):
@@ -288,3 +295,7 @@ class OptionsDict(Freezable):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._repr_items())})"
+
+    def _repr_html_(self) -> str:
+        rows = [item.partition("=")[::2] for item in self._repr_items()]
+        return render_html_table(type(self).__name__, rows)

@@ -6,10 +6,10 @@ File: one setter call per line, without the leading `options.`.
 
 from __future__ import annotations
 
+import ast
 import enum
 import json
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from popple.errors import suggest
 
 from .. import enums
 from .._errors import ConfigFileError
+from .calls import Refused, call_setters
 
 __all__ = ["apply_file", "apply_json"]
 
@@ -61,27 +62,35 @@ def _enum_or_text(value: Any) -> Any:
     return value
 
 
-def apply_file(options: Any, path: str) -> None:
-    """Run each line of the file as `options.<line>`; `poptorch` can be named."""
+def apply_file(options: Any, path: str, names: Collection[str]) -> None:
+    """Call the setters that the lines of a file name, among `names`.
+
+    Lines are read as calls and never run as Python; none counts if one is no Python.
+    """
     file = Path(path)
-    code = "\n".join(f"options.{line}" for line in _kept_lines(file.read_text()))
+    lines = [f"options.{line}" for line in _kept_lines(file.read_text())]
+    trees = [_parsed(line, number, file) for number, line in enumerate(lines, 1)]
+    for number, (line, tree) in enumerate(zip(lines, trees, strict=True), 1):
+        try:
+            call_setters(options, tree, names)
+        except Refused as error:
+            place = f"at line {number} of {file.name}"
+            raise ConfigFileError(
+                f"Not an option {place}: {error}\n> {line}"
+            ) from error
+
+
+def _parsed(line: str, number: int, file: Path) -> ast.Module:
     try:
-        program = compile(code, str(file), "exec")
+        return ast.parse(line)
     except SyntaxError as error:
-        raise ConfigFileError(_describe(error, file, code)) from error
-    # The package that holds this module is loaded, so it need not be imported.
-    package = sys.modules[__name__.partition(".")[0]]
-    exec(program, {"poptorch": package, "options": options})
+        unclosed = "was never closed" in error.msg
+        detail = "unexpected EOF while parsing" if unclosed else error.msg
+        raise ConfigFileError(
+            f"SyntaxError at line {number} of {file.name}: {detail}\n> {line}"
+        ) from error
 
 
 def _kept_lines(text: str) -> list[str]:
     stripped = [line.strip() for line in text.splitlines()]
     return [line for line in stripped if line and not line.startswith("#")]
-
-
-def _describe(error: SyntaxError, file: Path, code: str) -> str:
-    number = error.lineno or 1
-    line = code.splitlines()[number - 1]
-    unclosed = "was never closed" in error.msg
-    detail = "unexpected EOF while parsing" if unclosed else error.msg
-    return f"SyntaxError at line {number} of {file.name}: {detail}\n> {line}"

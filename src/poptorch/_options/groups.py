@@ -16,6 +16,7 @@ from .._errors import check
 from .._logging import logger
 from ..enums import MeanReductionStrategy, ReductionType
 from .base import Freezable, OptionsDict, OptionSpec, Store, positive, setter
+from .notices import note_backend_name
 
 __all__ = [
     "_DistributedOptions",
@@ -38,20 +39,25 @@ class _PopartOptions(Freezable):
 
     def set(self, key: str, value: Any) -> _PopartOptions:
         """Set the backend's option `key`; enumerations are given as integers."""
+        note_backend_name(key)
+        return self._put(key, value)
+
+    def _put(self, key: str, value: Any) -> _PopartOptions:
+        """Set what an option of another name stands for."""
         self.checkIsFrozen()
         self.options[key] = value
         return self
 
     def setEngineOptions(self, engine_options: dict[str, str]) -> _PopartOptions:
         """Set the options of the engine, by name."""
-        return self.set("engineOptions", engine_options)
+        return self._put("engineOptions", engine_options)
 
     def setPatterns(self, patterns: dict[str, bool], level: int = 2) -> _PopartOptions:
         """Switch graph rewrites on and off, on top of those of `level`."""
         check(isinstance(level, int), "The pattern level must be an integer.")
         check(isinstance(patterns, dict), "Patterns must be a dict of name: bool.")
-        self.set("patterns_level", level)
-        return self.set("patterns", patterns)
+        self._put("patterns_level", level)
+        return self._put("patterns", patterns)
 
     def __repr__(self) -> str:
         body = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
@@ -109,8 +115,8 @@ class _PrecisionOptions(OptionsDict):
                 f"setPartialsType takes torch.float or torch.half, not {dtype}"
             )
         name = _PARTIALS_NAMES[dtype]
-        self._popart.set("partialsTypeMatMuls", name)
-        self._popart.set("convolutionOptions", {"partialsType": name})
+        self._popart._put("partialsTypeMatMuls", name)
+        self._popart._put("convolutionOptions", {"partialsType": name})
         return self
 
     def halfFloatCasting(self, half_float_casting: Any) -> _PrecisionOptions:

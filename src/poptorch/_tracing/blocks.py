@@ -25,6 +25,7 @@ __all__ = [
     "BlockTrace",
     "LegacyBeginBlockFn",
     "active_trace",
+    "marked_blocks",
     "removeBlocks",
 ]
 
@@ -188,6 +189,17 @@ def removeBlocks(module: torch.nn.Module) -> None:
         part._forward_pre_hooks = OrderedDict(
             (key, hook) for key, hook in hooks if not _is_block_hook(hook)
         )
+
+
+def marked_blocks(module: torch.nn.Module) -> list[tuple[str | None, int | None]]:
+    """Name and IPU of all blocks that `BeginBlock` marked in `module`."""
+    hooks = (
+        hook
+        for part in module.modules()
+        for hook in part._forward_pre_hooks.values()
+        if isinstance(hook, _BlockHook)
+    )
+    return [(hook._user_id, hook._ipu_id) for hook in hooks]
 
 
 def _is_block_hook(hook: object) -> bool:

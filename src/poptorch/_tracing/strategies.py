@@ -112,6 +112,12 @@ class _IExecutionStrategy:
         stage = self._stage_for(user_id, ipu_id)
         return stage._stage_id, self._choose_ipu(stage, ipu_id)
 
+    def expect_ipu(self, user_id: BlockId | None, ipu_id: int | None) -> int:
+        """The IPU of a block that is not met yet, as far as it is known; or 0."""
+        # Not by `resolve`: strategies make stages there, in the order blocks are met.
+        stage = None if user_id is None else self._block_map.get(user_id)
+        return (ipu_id or 0) if stage is None else self._choose_ipu(stage, ipu_id)
+
     def _stage_for(self, user_id: BlockId, ipu_id: int | None) -> Stage:
         check(
             user_id in self._block_map,

@@ -72,16 +72,14 @@ _OPTIMIZERS = (
     "sharded_optimizer",
 )
 
-# Name in this package -> module it stands for. Names of older releases come last.
+# Name in this package -> module it stands for. Names of older releases are found by
+# the import finder.
 _HOMES = {
     **{name: f".{name}" for name in _MODULES},
     **{name: f".ops.{name}" for name in _OPS},
     **{name: f".optimizers.{name}" for name in _OPTIMIZERS},
-    "autoshard_cnn": ".autoshard",
     "popfloat_cast_to_gfloat": ".ops.experimental.popfloat_cast_to_gfloat",
-    "horovod": ".distributed",
     "keras": "keras.ipu",
-    "rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",
 }
 
 

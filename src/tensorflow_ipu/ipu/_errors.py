@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 ErrorClass = type[tf.errors.OpError]
 

@@ -8,9 +8,10 @@ must be.
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.client import session
 from tensorflow.python.data.ops import dataset_ops
@@ -18,10 +19,11 @@ from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops
-from tensorflow.python.keras.mixed_precision import loss_scale_optimizer
 from tensorflow.python.ops import cond as tf_cond
 from tensorflow.python.ops import gen_nn_ops, resource_variable_ops
 from tensorflow.python.util import lazy_loader
+
+from popple.engine.tensorflow import processes
 
 
 class _NotCompiled:
@@ -40,6 +42,9 @@ VARIABLE_DEVICE = "_popple_device"
 """The attribute of eager variables that names the IPU they were made for."""
 
 
+_IS_SOFT = "_popple_is_soft"  # of sessions: the program asked for soft placement
+
+
 def is_compiled(function: Any) -> bool:
     """Whether the program asked for `jit_compile=True` on this `tf.function`."""
     return getattr(function, "_jit_compile", None) is NOT_COMPILED
@@ -49,6 +54,7 @@ def apply() -> None:
     """Change TensorFlow; a second call finds nothing left to do."""
     if isinstance(vars(polymorphic_function.Function).get("_jit_compile"), property):
         return
+    _join_the_other_processes()
     _leave_jit_compile_to_the_ipu()
     _place_softly()
     _accept_channels_first_in_functions()
@@ -59,9 +65,16 @@ def apply() -> None:
     _shard_gradient_tapes()
     _give_variables_their_first_value()
     _leave_variables_on_their_ipu()
-    _scale_losses_in_ipu_strategies()
     _bring_estimators_back()
     _update_half_precision_step_by_step()
+
+
+def _join_the_other_processes() -> None:
+    # TensorFlow's collectives must be set up before its first tensor is made: later,
+    # variables that exist already would be on a device that is gone.
+    from .distributed import _instances
+
+    _instances.join()
 
 
 def _leave_jit_compile_to_the_ipu() -> None:
@@ -129,6 +142,7 @@ def _place_softly_in_sessions() -> None:
     def softly(
         self: Any, target: Any = "", graph: tf.Graph | None = None, config: Any = None
     ) -> None:
+        setattr(self, _IS_SOFT, getattr(config, "allow_soft_placement", False))
         if config is None:
             config = getattr(context.context(), "config", None)
         if isinstance(config, config_pb2.ConfigProto):
@@ -137,6 +151,9 @@ def _place_softly_in_sessions() -> None:
             soft.allow_soft_placement = True
             _accept_channels_first(soft)
             config = soft
+        if processes.is_joined() and not target:
+            target = processes.session_target()
+            config = processes.session_config(config)
         stock(self, target, graph, config)
         from ._programs import graphs
 
@@ -155,7 +172,8 @@ def _attend_to_the_ipu_in_sessions() -> None:
     @functools.wraps(stock)
     def run(self, fetches: object, *args: Any, **kwargs: Any) -> Any:
         bound = functools.partial(stock, self)
-        return sessions.run(bound, self.graph, fetches, *args, **kwargs)
+        given = {**kwargs, "is_soft": getattr(self, _IS_SOFT, False)}
+        return sessions.run(bound, self.graph, fetches, *args, **given)
 
     session.BaseSession.run = run
 
@@ -208,23 +226,12 @@ def _leave_variables_on_their_ipu() -> None:
     resource_variable_ops.BaseResourceVariable.device = property(device)
 
 
-def _scale_losses_in_ipu_strategies() -> None:
-    # The Keras inside TensorFlow has a list of the strategies whose losses it scales.
-    stock = loss_scale_optimizer.strategy_supports_loss_scaling
-
-    def supported() -> bool:
-        strategy = distribute_lib.get_strategy()
-        return getattr(strategy, "supports_loss_scaling", False) or stock()
-
-    loss_scale_optimizer.strategy_supports_loss_scaling = supported
-
-
 def _bring_estimators_back() -> None:
     # TensorFlow has dropped `tf.estimator`, of which programs for IPUEstimator use the
     # modes, specifications and hooks. Loaded when they are asked for.
     home = "tensorflow.python.ipu._estimator.estimator_lib"
-    for owner in (tf, tf.compat.v1):
-        names: dict[str, Any] = vars(owner)
+    for face in ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2"):
+        names: dict[str, Any] = vars(importlib.import_module(face))
         names.setdefault("estimator", lazy_loader.LazyLoader("estimator", names, home))
 
 

@@ -49,6 +49,7 @@ from ._config.tree import (
 )
 from ._config.without_effect import name_unused_options
 from ._device.poplar_flags import running_on_ipu_model
+from ._modelling import op_options
 
 __all__ = [
     "AttributeMetadata",
@@ -209,7 +210,8 @@ class IPUConfig(_Category):
     def _check(self) -> None:
         if self.auto_select_ipus and self.select_ipus:
             raise Exception(
-                "Only one of `auto_select_ipus` and `select_ipus` can be set."
+                "`auto_select_ipus` and `select_ipus` both choose devices: only one of "
+                "them can be set."
             )
         for name in ("auto_select_ipus", "select_ipus"):
             if isinstance(getattr(self, name), int):
@@ -268,6 +270,7 @@ def configure_ipu_system(
             "Resetting existing IPU configuration: another one takes its place"
         )
         reset_ipu_configuration()
+    op_options.check_options(options)
     name_unused_options(options, IPUConfig(), is_message=options is config)
     _device.configure(options)
 

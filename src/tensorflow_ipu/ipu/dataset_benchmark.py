@@ -7,9 +7,10 @@ import math
 import sys
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.data.util import structure
 
+from tensorflow_ipu._former_arguments import with_former
 from tensorflow_ipu._types import Infeed
 
 from . import _errors
@@ -19,6 +20,7 @@ _BYTES_PER_GB = 1e9
 _CLOCK_SECS = 1e-6  # what the clock tells apart: nothing takes less
 
 
+@with_former(apply_options="apply_debug_options")
 def dataset_benchmark(
     dataset: tf.data.Dataset,
     number_of_epochs: int,
@@ -96,9 +98,17 @@ def _epoch_times(
         times = tf.TensorArray(tf.float64, num_epochs)
         for epoch in tf.range(num_epochs):
             start = tf.timestamp()
-            for _ in tf.range(num_elements):
-                next(iterator)
-            times = times.write(epoch, tf.timestamp() - start)
+            num_read = 0
+            # TensorFlow orders clocks and iterators among themselves only: what is
+            # between two readings of the clock has to depend on the first.
+            with tf.control_dependencies([start]):
+                for _ in tf.range(num_elements):
+                    element = tf.nest.flatten(next(iterator))
+                    with tf.control_dependencies(element):
+                        num_read += 1
+            with tf.control_dependencies([tf.convert_to_tensor(num_read)]):
+                end = tf.timestamp()
+            times = times.write(epoch, end - start)
         return times.stack()
 
     return measure()

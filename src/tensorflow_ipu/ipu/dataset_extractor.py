@@ -16,6 +16,8 @@ from tensorflow.python.framework import constant_op, dtypes, ops
 from tensorflow.python.ops import array_ops, script_ops
 from tensorflow.python.util import nest
 
+from tensorflow_ipu._former_arguments import IGNORED, with_former
+
 from ._executables import arrays
 
 __all__ = [
@@ -62,6 +64,7 @@ def get_variable_handles(variables: Sequence[Any]) -> list[Any]:
     ]
 
 
+@with_former(is_input=IGNORED)
 def export_variables(
     variables: Sequence[Any],
     names: Sequence[str | bytes],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.compiler.xla import xla
 from tensorflow.python.framework import device as tf_device
 from tensorflow.python.framework import ops
@@ -110,9 +110,8 @@ def _check_placement(added: Sequence[Any]) -> None:
     if "IPU" in kinds or all(op.type == "NoOp" for op in added):
         return
     raise Exception(
-        "A computation has been compiled, however it was not placed on an IPU device,"
-        " so it would not run on one. Call compile() inside"
-        " `with ipu.scopes.ipu_scope('/device:IPU:0'):`."
+        "What was compiled was not placed on an IPU device and would run elsewhere."
+        " Call compile() inside `with ipu.scopes.ipu_scope('/device:IPU:0'):`."
     )
 
 

@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.data.util import structure
 from tensorflow.python.framework import type_spec
 
-from popple.engine.tensorflow import in_turn, num_replicas
+from popple.engine.tensorflow import in_turn, num_local_replicas
 from tensorflow_ipu._translate import note_if_set
 from tensorflow_ipu._types import Tensors
 
 from . import _device, _errors, loops
 from ._device import feeds
 from ._executables import tracing
+from ._former_feeds import IN_ORDER, with_former_order
 from ._programs import compilation
 
 _DEFAULT_PREFETCH_DEPTH = 3
@@ -44,15 +45,14 @@ class _Reader:
 class IPUInfeedQueue:
     """A data set as the input of a loop on the device."""
 
+    @with_former_order(1, IN_ORDER)
     def __init__(
         self,
         dataset: tf.data.Dataset,
         device_ordinal: int | None = None,
         prefetch_depth: int | None = None,
         optimise_latency: bool = False,
-        **former: Any,
     ) -> None:
-        feeds.accept_former_arguments("IPUInfeedQueue", former)
         self._structure = dataset.element_spec
         shapes = structure.get_flat_tensor_shapes(self._structure)
         _check_shapes(shapes)
@@ -102,8 +102,8 @@ class IPUInfeedQueue:
             )
         if self._initialized and not tf.executing_eagerly():
             raise ValueError(
-                "The IPUInfeedQueue `initializer` function can only be accessed once;"
-                " keep the operation that it gave."
+                "The `initializer` of an infeed can only be accessed once: keep the"
+                " operation that it gave."
             )
         self._check_types()
         feeds.check_sizes("infeed", self._flat_structure["output_shapes"])
@@ -143,7 +143,7 @@ class IPUInfeedQueue:
         with tf.control_dependencies(self._replicas_mixed()):
             flat = in_turn(self._next_flat)
         if flat and _in_old_graph():
-            reader = _Reader(flat[0].op, num_replicas(), self._num_ipus())
+            reader = _Reader(flat[0].op, num_local_replicas(), self._num_ipus())
             self._readers.append(reader)
         return structure.from_tensor_list(self._structure, flat)
 
@@ -155,13 +155,14 @@ class IPUInfeedQueue:
             if reader.num_ipus == self._num_ipus()
             and not compilation.is_discarded(reader.op)
         }
-        if not others - {num_replicas()}:
+        count = num_local_replicas()
+        if not others - {count}:
             return []
         return [
             _errors.failing(
                 tf.errors.FailedPreconditionError,
                 f"The infeed is set up for a program of {min(others)} replicas, and"
-                f" this one has {num_replicas()}. Use an IPUInfeedQueue for each.",
+                f" this one has {count}. Use an IPUInfeedQueue for each.",
             )
         ]
 
@@ -236,19 +237,19 @@ class _IPUInfeedQueueSpec(type_spec.TypeSpec):
 
     def __init__(
         self,
-        feed_id: str,
-        feed_structure: Any,
-        feed_flat_structure: Any,
-        feed_device_ordinal: int,
-        feed_prefetch_depth: int,
-        feed_optimise_latency: bool,
+        name: str,
+        structure: Any,
+        flat_structure: Any,
+        device_ordinal: int,
+        prefetch_depth: int,
+        optimise_latency: bool,
     ) -> None:
-        self._id = feed_id
-        self._structure = feed_structure
-        self._flat_structure = feed_flat_structure
-        self._device_ordinal = feed_device_ordinal
-        self._prefetch_depth = feed_prefetch_depth
-        self._optimise_latency = feed_optimise_latency
+        self._id = name
+        self._structure = structure
+        self._flat_structure = flat_structure
+        self._device_ordinal = device_ordinal
+        self._prefetch_depth = prefetch_depth
+        self._optimise_latency = optimise_latency
 
     @property
     def value_type(self) -> type[IPUInfeedQueue]:

@@ -12,16 +12,17 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.framework import func_graph, ops
 
-from popple.engine.tensorflow import num_replicas, per_replica
+from popple.engine.tensorflow import num_local_replicas, per_replica
 from tensorflow_ipu._translate import note_if_set
 from tensorflow_ipu._types import Tensors
 
 from . import _device, _errors
 from ._device import feeds
 from ._executables import tracing
+from ._former_feeds import OUT_ORDER, with_former_order
 from ._programs import compilation
 
 # The host takes when it likes: nothing may wait for it.
@@ -34,6 +35,18 @@ class IPUOutfeedMode(enum.Enum):
 
     ALL = "all"
     LAST = "get_last"
+
+
+def _read_outfeed_all(kwargs: dict[str, Any]) -> None:
+    """`outfeed_all` was there before modes were."""
+    wants_all = kwargs.pop("outfeed_all", None)
+    if wants_all is None:
+        return
+    if kwargs.get("outfeed_mode") is not None:
+        raise ValueError(
+            "An outfeed is given both `outfeed_all` and `outfeed_mode`: keep the mode."
+        )
+    kwargs["outfeed_mode"] = IPUOutfeedMode.ALL if wants_all else IPUOutfeedMode.LAST
 
 
 class _Buffers:
@@ -79,15 +92,14 @@ class _Buffers:
 class IPUOutfeedQueue(collections.abc.Iterable):
     """Takes tensors from a program to the host."""
 
+    @with_former_order(0, OUT_ORDER, _read_outfeed_all)
     def __init__(
         self,
         outfeed_mode: IPUOutfeedMode | None = None,
         device_ordinal: int | None = None,
         buffer_depth: int = _DEFAULT_DEPTH,
         optimise_latency: bool = False,
-        **former: Any,
     ) -> None:
-        feeds.accept_former_arguments("IPUOutfeedQueue", former)
         self._outfeed_mode = outfeed_mode or IPUOutfeedMode.ALL
         if not isinstance(self._outfeed_mode, IPUOutfeedMode):
             raise ValueError(
@@ -138,7 +150,7 @@ class IPUOutfeedQueue(collections.abc.Iterable):
             feeds.check_sizes("outfeed", shapes)
         except tf.errors.InvalidArgumentError as error:
             return _errors.failing(tf.errors.InvalidArgumentError, error.message)
-        kind = ([tensor.dtype for tensor in flat], shapes, num_replicas())
+        kind = ([tensor.dtype for tensor in flat], shapes, num_local_replicas())
         buffers = self._buffers_of(kind)
         if feeds.has_synthetic_outfeeds():
             return tf.no_op()

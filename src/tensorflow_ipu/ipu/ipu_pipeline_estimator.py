@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
+from tensorflow_ipu._former_arguments import with_former
 from tensorflow_ipu._types import Infeed, Returned
 
 from . import ipu_outfeed_queue, ipu_run_config, loops
+from ._config import age
 from ._estimator import model_fn as specs
 from ._estimator.ipu_base import IPUEstimatorBase
 from ._estimator.mode_keys import ModeKeys
@@ -36,6 +38,7 @@ class _Fields(NamedTuple):
     prediction_hooks: tuple[Any, ...]
     reduction_method: Any
     pipeline_op_kwargs: Mapping[str, Any]
+    counts_updates: bool
 
 
 class IPUPipelineEstimatorSpec(_Fields):
@@ -44,8 +47,13 @@ class IPUPipelineEstimatorSpec(_Fields):
     Training needs an `optimizer_function`, evaluation an `eval_metrics_fn`: it is given
     the outputs of the last stage on the host and returns metrics, the loss among them.
     Further keywords go to `pipelining_ops.pipeline`.
+
+    `count_gradient_accumulation_as_iterations` is what SDK 2.0 asked: False lets an
+    iteration of `iterations_per_loop` be a weight update, as it was before, and not a
+    batch.
     """
 
+    @with_former(pipeline_depth="gradient_accumulation_count")
     def __new__(
         cls,
         mode: str,
@@ -59,6 +67,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         evaluation_hooks: Sequence[Any] | None = None,
         prediction_hooks: Sequence[Any] | None = None,
         reduction_method: GradientAccumulationReductionMethod | str = _SUM,
+        count_gradient_accumulation_as_iterations: bool = True,
         **pipeline_op_kwargs: Any,
     ) -> IPUPipelineEstimatorSpec:
         if mode == ModeKeys.TRAIN and not optimizer_function:
@@ -86,6 +95,7 @@ class IPUPipelineEstimatorSpec(_Fields):
             prediction_hooks=specs.checked_hooks(prediction_hooks),
             reduction_method=reduction_method,
             pipeline_op_kwargs=pipeline_op_kwargs,
+            counts_updates=not count_gradient_accumulation_as_iterations,
         )
 
 
@@ -186,7 +196,11 @@ class _Pipeline:
         return pipelining_ops.pipeline(
             computational_stages=model.computational_stages,
             gradient_accumulation_count=count,
-            repeat_count=_repeat_count(iterations, count),
+            repeat_count=(
+                iterations
+                if self._counts_updates(model)
+                else _repeat_count(iterations, count)
+            ),
             infeed_queue=self._infeed,
             outfeed_queue=self._outfeed,
             device_mapping=model.device_mapping,
@@ -194,6 +208,14 @@ class _Pipeline:
             **training,
             **model.pipeline_op_kwargs,
         )
+
+    def _counts_updates(self, model: IPUPipelineEstimatorSpec) -> bool:
+        """Whether an iteration is a weight update: before 2.1 it was.
+
+        A program that configures the system with the calls of that time shows its age.
+        """
+        options = self._run_config.ipu_options
+        return model.counts_updates or age.is_of_create_ipu_config(options)
 
     def spec(self, outputs: Returned) -> specs.EstimatorSpec:
         """The model as the session sees it."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tensorflow_ipu._former_arguments import IGNORED, with_former
+
 from ._estimator import run_config
-from .config import IPUConfig
+from .config import IPUConfig, IpuOptions
 
 
 class _Fields(NamedTuple):
@@ -22,10 +24,11 @@ class _Fields(NamedTuple):
 class IPURunConfig(_Fields):
     """Which IPUs an estimator uses, and how many steps it runs at a time on them."""
 
+    @with_former(compile_summary=IGNORED, autosharding=IGNORED)
     def __new__(
         cls,
         iterations_per_loop: int = 1,
-        ipu_options: IPUConfig | None = None,
+        ipu_options: IPUConfig | IpuOptions | None = None,
         num_replicas: int = 1,
         num_shards: int = 1,
         ordinal: int = 0,
@@ -78,11 +81,13 @@ class RunConfig(run_config.RunConfig):
 
 def num_selected(ipu_options: Any, ordinal: int) -> int:
     """The IPUs of a device in a configuration; 0 if only the system can tell."""
-    if not isinstance(ipu_options, IPUConfig):
+    if not isinstance(ipu_options, IPUConfig | IpuOptions):
         raise TypeError(
             f"ipu_options must be an IPUConfig instance, not {type(ipu_options)}."
         )
-    devices = ipu_options._create_protobuf().device_config
+    is_config = isinstance(ipu_options, IPUConfig)
+    options = ipu_options._create_protobuf() if is_config else ipu_options
+    devices = options.device_config
     if ordinal >= len(devices):
         raise ValueError(
             f"Only {len(devices)} device(s) are configured, numbered from 0: there is"

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.training import basic_session_run_hooks
 
+from tensorflow_ipu._former_arguments import IGNORED, with_former
 from tensorflow_ipu._types import Tensors
 
 from . import ipu_outfeed_queue
@@ -26,6 +27,7 @@ class IPULoggingTensorHook(tf.compat.v1.train.SessionRunHook):
 
     LoggingMode = _LoggingMode
 
+    @with_former(feed_name=IGNORED, replication_factor=IGNORED)
     def __init__(
         self,
         every_n_iter: int | None = None,
@@ -34,7 +36,7 @@ class IPULoggingTensorHook(tf.compat.v1.train.SessionRunHook):
         formatter: Callable[[Mapping[str, Any]], str] | None = None,
         logging_mode: _LoggingMode = LoggingMode.LAST,
     ) -> None:
-        if every_n_iter is not None and every_n_secs is not None:
+        if None not in (every_n_iter, every_n_secs):
             raise ValueError("Cannot provide both every_n_iter and every_n_secs")
         periodic = every_n_iter is not None or every_n_secs is not None
         if not periodic and not at_end:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.distribute import (
     device_util,
     distribute_lib,
@@ -27,7 +27,13 @@ from ._programs import functions
 from .ops import cross_replica_ops
 
 
-class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions):
+class IPUStrategyV1(
+    # The first is what its methods are; programs ask whether it is the second, which
+    # is what TensorFlow 2 calls `tf.distribute.Strategy`.
+    distribute_lib.StrategyV1,
+    distribute_lib.Strategy,
+    keras_extensions.KerasExtensions,
+):
     """Puts variables and Keras models made in its scope on the IPUs of one device.
 
     `run` executes a `tf.function` as an IPU program. The strategy counts one replica:
@@ -61,9 +67,17 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
             )
         return super().run(fn, args, kwargs, options)
 
-    def experimental_run_v2(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: an older name of `run`."""
-        raise RuntimeError("`experimental_run_v2` has been deleted. Use `run` instead.")
+    def experimental_run_v2(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Returned:
+        """The name of `run` in TensorFlow 2.1."""
+        return self.run(fn, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extended.non_slot_devices(None)!r})"
 
     @property
     def _device_ordinal(self) -> int:
@@ -149,7 +163,7 @@ class IPUExtendedV1(distribute_lib.StrategyExtendedV1):
         destinations: Any,
         options: Any,
     ) -> tf.Tensor:
-        if not _is_on_ipu():
+        if not is_on_ipu():
             return value
         if reduce_op == reduce_util.ReduceOp.SUM:
             return cross_replica_ops.cross_replica_sum(value)
@@ -228,6 +242,7 @@ def _is_traceable(function: Any) -> bool:
     )
 
 
-def _is_on_ipu() -> bool:
+def is_on_ipu() -> bool:
+    """Whether what is built now is put on an IPU."""
     device = tf_device.DeviceSpec.from_string(device_util.current())
     return device.device_type == "IPU"

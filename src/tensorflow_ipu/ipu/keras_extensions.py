@@ -12,7 +12,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
+
+from ._config import age
 
 Key = tuple[type, type]
 
@@ -59,7 +61,9 @@ class KerasExtensions:
             _ = importlib.import_module(__package__ or "").keras
 
     def _enable_dataset_iterators(self) -> bool:
-        return tf.executing_eagerly() and self._enable_iterators
+        # Before 2.2 the host iterated, whatever the shapes of its batches were.
+        is_wanted = tf.executing_eagerly() and self._enable_iterators
+        return is_wanted and not age.shows_age()
 
     @contextlib.contextmanager
     def _host_iterators(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.compiler.xla import xla
 from tensorflow.python.ops import while_loop as tf_while_loop
 from tensorflow.python.ops import while_v2

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorflow_ipu._former_arguments import IGNORED, refused, with_former
 from tensorflow_ipu._types import Function
 
 from ._executables import saved_models
@@ -20,6 +21,11 @@ from .ops._pipeline import settings
 __all__ = ["export_keras", "export_pipeline", "export_single_step"]
 
 
+@with_former(
+    input_signature="predict_step_signature",
+    variable_initializer=refused("restore variables before the export"),
+    checkpoint_restore_dir=refused("restore variables before the export"),
+)
 def export_single_step(
     predict_step: Callable[..., Any],
     export_dir: str,
@@ -49,6 +55,13 @@ def export_single_step(
     return saved_models.Export(steps, output_names).write(export_dir)
 
 
+@with_former(
+    input_signature="predict_step_signature",
+    first_stage_signature="predict_step_signature",
+    pipeline_depth=IGNORED,
+    variable_initializer=refused("restore variables before the export"),
+    checkpoint_restore_dir=refused("restore variables before the export"),
+)
 def export_pipeline(
     computational_stages: Sequence[Callable[..., Any]],
     export_dir: str,

@@ -20,6 +20,8 @@ from tensorflow.python.distribute import values
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 
+from tensorflow_ipu._former_arguments import with_former
+
 from . import _device, dataset_extractor
 from ._config.old_calls import (
     auto_select_ipus,
@@ -170,6 +172,7 @@ def _move_to_cpu(op: Any) -> None:
         op._clear_attr(name)
 
 
+@with_former(apply_options="apply_debug_options")
 def export_dataset_to_file(
     dataset_or_infeed: Any,
     output_filename: str,

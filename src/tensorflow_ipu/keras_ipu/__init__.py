@@ -3,8 +3,6 @@
 Importing it makes models of an `IPUStrategy` run on the device (see `_hooks`).
 """
 
-from typing import Any
-
 from . import _hooks, layers, optimizers
 from .extensions import (
     FunctionalLayerPipelineStageAssignment,
@@ -32,21 +30,4 @@ __all__ = [
 
 __ipu__built__ = "1"
 
-# Classes of older releases, with the names they have had.
-_OLD_MODELS = {
-    "Model": "Model",
-    "PipelineModel": "PipelineModel",
-    "PipelineSequential": "PipelineSequential",
-    "Sequential": "Sequential",
-    "SequentialPipelineModel": "PipelineSequential",
-}
-
 _hooks.apply()
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _OLD_MODELS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import _old_models
-
-    return getattr(_old_models, _OLD_MODELS[name])

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.util import tf_decorator
 from tf_keras.src.engine import base_layer, functional, node, sequential, training
 from tf_keras.src.mixed_precision import loss_scale_optimizer

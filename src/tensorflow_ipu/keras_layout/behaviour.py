@@ -93,7 +93,7 @@ def as_optimizer_v2(what: Any) -> Any:
 
 def expand_1d(data: Tensors) -> Tensors:
     """The tensors of `data`; those of rank 1 get a last dimension of 1."""
-    tf = importlib.import_module("tensorflow")
+    tf = importlib.import_module("tensorflow.compat.v2")
 
     def expand(value: Any) -> Any:
         is_vector = isinstance(value, tf.Tensor) and value.shape.rank == 1

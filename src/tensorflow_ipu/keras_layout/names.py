@@ -106,6 +106,13 @@ MOVED: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# Packages of TensorFlow -> modules in them that `tensorflow.python` named, too.
+PYTHON = {
+    "framework": ("dtypes", "errors", "function", "tensor_shape"),
+    "ops": ("array_ops", "control_flow_ops", "init_ops", "math_ops", "nn", "nn_ops"),
+    "util": ("nest",),
+}
+
 # A module of today -> names that it had in 2.6 (or that the IPU gave it) -> where they
 # are, as "module" or "module:name".
 KERAS = {"ipu": "keras.ipu", "__version__": "tf_keras:__version__"}
@@ -125,7 +132,18 @@ ADDED: dict[str, dict[str, str]] = {
     f"{SRC}.mixed_precision.policy": {
         "set_policy": f"{SRC}.mixed_precision.policy:set_global_policy",
     },
-    "tensorflow.python.eager.function": {"defun": "tensorflow:function"},
+    "tensorflow.python": {
+        name: f"tensorflow.python.{package}.{name}"
+        for package, names in PYTHON.items()
+        for name in names
+    },
+    "tensorflow.python.distribute": {
+        "distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
+    },
+    "tensorflow.python.eager.function": {"defun": "tensorflow.compat.v2:function"},
+    "tensorflow.python.eager.tape": {
+        "stop_recording": "tensorflow.python.eager.record:stop_recording",
+    },
     "tensorflow.python.feature_column": {
         name: f"tensorflow.python.feature_column.feature_column_v2:{name}"
         for name in (
@@ -143,12 +161,24 @@ ADDED: dict[str, dict[str, str]] = {
         )
     },
     "tensorflow.python.framework.ops": {
-        "convert_to_tensor_v2_with_dispatch": "tensorflow:convert_to_tensor",
+        "convert_to_tensor_v2_with_dispatch": (
+            "tensorflow.compat.v2:convert_to_tensor"
+        ),
     },
-    "tensorflow.python.keras.layers": {"LSTM": "tf_keras.layers:LSTM"},
-    "tensorflow.python.keras.utils": {
-        "get_file": "tf_keras.utils:get_file",
-        "np_utils": f"{SRC}.utils.np_utils",
+    "tensorflow.python.framework.graph_util": {
+        name: f"tensorflow.compat.v1.graph_util:{name}"
+        for name in ("convert_variables_to_constants", "extract_sub_graph")
+    },
+    "tensorflow.python.ops.array_ops": {
+        name: f"tensorflow.python.ops.array_ops_stack:{name}"
+        for name in ("parallel_stack", "stack", "unstack")
+    },
+    "tensorflow.python.ops.control_flow_ops": {
+        "Assert": "tensorflow.python.ops.control_flow_assert:Assert",
+        "case": "tensorflow.python.ops.control_flow_case:case",
+        "cond": "tensorflow.python.ops.cond:cond",
+        "switch_case": "tensorflow.python.ops.control_flow_switch_case:switch_case",
+        "while_loop": "tensorflow.python.ops.while_loop:while_loop",
     },
     "tensorflow.python.ops.functional_ops": {
         "partitioned_call": "tensorflow.python.ops.gen_functional_ops:partitioned_call",
@@ -156,6 +186,15 @@ ADDED: dict[str, dict[str, str]] = {
     "tensorflow.python.ops.nn": {
         "dynamic_rnn": "tensorflow.python.ops.rnn:dynamic_rnn",
         "rnn_cell": "tf_keras.api._v1.keras.__internal__.legacy.rnn_cell",
+    },
+    "tensorflow.python.pywrap_tensorflow": {
+        "NewCheckpointReader": "tensorflow.compat.v1.train:NewCheckpointReader",
+    },
+    "tensorflow.python.training": {
+        "training_ops": "tensorflow.python.ops.gen_training_ops",
+    },
+    "tensorflow.python.util.nest": {
+        "is_sequence": "tensorflow.python.util.nest:is_nested",
     },
 }
 

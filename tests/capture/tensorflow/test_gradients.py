@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("tensorflow")
@@ -75,6 +77,20 @@ def test_sums_over_replicas_are_taken_out_if_passes_write_them(
         "chip=0 stage=0"
     )
     assert GradientSearch(graph_of(line), False, replicated).find("all") == expected
+
+
+def test_what_is_handed_to_the_host_is_what_stands_for_it() -> None:
+    # The optimiser puts the sum of gradients into an outfeed; passes write that sum.
+    graph = graph_of(
+        op("add", "total", "sum", "raw", shares="sum"),
+        op("update_slice", "reset", "total", "raw", shares="sum"),
+    )
+    graph = replace(graph, outputs=("total", "reset", "raw"))
+    search = GradientSearch(graph, is_accumulated=True, is_replicated=False)
+    search.find("total")
+    left = without_replaced(graph, search)
+    assert left.outputs == ("raw",)
+    assert set(left.outputs) <= {name for each in left.ops for name in each.outputs}
 
 
 def test_what_the_backward_pass_reads_is_not_part_of_the_update() -> None:

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("tensorflow")
 
 import tensorflow as tf
+from tensorflow.python.ipu.ops.pipelining_ops import recomputation_checkpoint
 
 from popple.capture.tensorflow import LoweredProgram
 from popple.errors import CaptureError
@@ -189,3 +190,12 @@ def test_a_gradient_may_be_a_constant() -> None:
     lowered = lower(step)
     assert names_of(lowered.graph, Role.CONSTANT) == [lowered.gradients["weight"]]
     assert model_program(lowered).simulation.cost.cycles > 0
+
+
+def test_what_is_marked_to_be_kept_is_a_checkpoint() -> None:
+    def program(x: Any) -> Any:
+        kept = recomputation_checkpoint(tf.tanh(x))
+        return tf.sigmoid(kept)
+
+    notes = {op.kind: op.notes.is_checkpoint for op in graph_of(program, spec(4)).ops}
+    assert notes == {"tanh": True, "sigmoid": False}

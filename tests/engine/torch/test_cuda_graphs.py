@@ -92,11 +92,20 @@ def test_what_was_passed_in_is_neither_kept_nor_changed() -> None:
 def test_each_key_has_a_graph_and_old_ones_go() -> None:
     capture = PlayedCapture()
     graphs = graphs_with(capture)
-    for _ in range(2):
+    for _ in range(NUM_PLAIN_RUNS + 2):
         for key in range(12):
             graphs.run(key, doubled, [X])
-    # Two runs are plain. The 8 newest graphs are kept: none for the second round.
-    assert capture.num_captures == 10 + 12
+    # The 8 newest graphs are kept: none of them for the last round.
+    assert capture.num_captures == 12 + 12
+
+
+def test_of_keys_that_never_come_again_nothing_is_kept() -> None:
+    capture = PlayedCapture()
+    graphs = graphs_with(capture)
+    for number in range(200):
+        graphs.run(number, doubled, [X])
+    assert capture.num_captures == 0
+    assert len(graphs._num_runs) < 100
 
 
 def test_where_capturing_fails_runs_go_on_and_it_is_told_once() -> None:

@@ -99,9 +99,8 @@ def test_weights_without_a_gradient_are_left_alone() -> None:
 
 
 def test_other_processes_take_part_in_the_sum() -> None:
-    def reduce(gradients: list[Tensor]) -> None:
-        for gradient in gradients:
-            gradient.add_(10)  # what the other process has
+    def reduce(gradients: list[Tensor]) -> list[Tensor]:
+        return [gradient + 10 for gradient in gradients]  # what the other one has
 
     held = memory()
     repetition = Repetition(processes=2)
@@ -110,6 +109,17 @@ def test_other_processes_take_part_in_the_sum() -> None:
     list(engine.run(held, RULE, iter([[x]])))
     assert held.weights["w"].item() == -6
     assert x.item() == 2.0
+
+
+def test_replicas_are_added_as_processes_would_add_them() -> None:
+    # In float32 the order shows: 1 is lost beside 2**24, but two of them together are
+    # not. Replicas 0 and 1, 2 and 3 are added first, as two processes of two would.
+    large = 2.0**24
+    values = [[torch.tensor(v)] for v in (large, 0.0, 1.0, 1.0)]
+    held = memory()
+    engine = TrainingEngine(TRAIN, 1, ("w",), Repetition(replicas=4, is_mean=False))
+    list(engine.run(held, RULE, iter(values)))
+    assert held.weights["w"].item() == -(large + 2)
 
 
 COUNT = step_of(lambda w, n, x: [n.add_(1).clone()])
@@ -193,3 +203,18 @@ def test_gradients_are_summed_in_the_type_of_the_accumulator() -> None:
     engine = TrainingEngine(step, 1, ("w",), Repetition(accumulation=2))
     list(engine.run(held, rule, batches(2)))
     assert held.weights["w"].item() == -60000
+
+
+def test_the_state_of_an_optimiser_is_made_once_and_when_asked_for() -> None:
+    made: list[int] = []
+
+    def make() -> dict[str, dict[str, torch.Tensor]]:
+        made.append(1)
+        return {"velocity": {"w": torch.zeros(3)}}
+
+    held = DeviceMemory({"w": torch.zeros(3)}, [{}], make)
+    assert not held.has_state
+    assert not made
+    held.state["velocity"]["w"] += 1
+    assert held.state["velocity"]["w"].sum() == 3
+    assert made == [1]

@@ -91,3 +91,26 @@ def test_chips_have_their_own_code() -> None:
 def test_the_text_of_a_program_tells() -> None:
     program = planned().program
     assert parse_program(render_program(program)) == program
+
+
+REMOTE = """graph "remote" {
+  input %x : f16[64,64]
+  weight %w : f16[64,64]
+  matmul %a : %a : f16[64,64] = (%x, %w) forward 0/0
+  remote_store %s0 = (%a) forward 0/0
+  remote_load %l0 : %l0 : f16[64,64] = (%a) forward 0/0
+  remote_store %s1 = (%l0) forward 0/0
+  remote_load %l1 : %l1 : f16[64,64] = (%a) forward 0/0
+  output %l1
+}
+"""
+
+
+def test_transfers_of_equal_tensors_off_chip_share_code() -> None:
+    # Two loads to the same tiles and two stores from them: one code for either.
+    shared = plan_graph(parse(REMOTE), bow())
+    assert shared.program.outlined == {"s1": "s0", "l1": "l0"}
+    own = plan_graph(parse(REMOTE), bow(), PlanOptions(outline=False))
+    # The input and the output have code of their own: half and a half are not one.
+    code = [code_bytes(each, Category.HOST_CODE) for each in (shared, own)]
+    assert code[0] < code[1] < 2 * code[0]

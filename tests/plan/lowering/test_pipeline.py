@@ -92,7 +92,7 @@ def test_calls_carry_stage_micro_batch_and_label() -> None:
     while not isinstance(call, Call):
         call = children_of(call)[0]
     assert (call.stage, call.micro_batch) == (2, 4)
-    assert call.label == "backward 2"
+    assert call.label == "backward, stage 2"
 
 
 def test_the_last_forward_stage_does_both() -> None:
@@ -102,7 +102,7 @@ def test_the_last_forward_stage_does_both() -> None:
     branch = second.steps[0].branches[1]
     assert isinstance(branch, Sequence)
     assert isinstance(branch.steps[0], Call)
-    assert branch.steps[0].label == "forward and backward 1"
+    assert branch.steps[0].label == "forward and backward, stage 1"
 
 
 def test_streams_belong_to_the_stages_that_use_them() -> None:

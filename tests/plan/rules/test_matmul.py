@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from popple.errors import PlanError
-from popple.graph import DType
+from popple.graph import (
+    NO_NOTES,
+    DType,
+    Notes,
+    SerialSplit,
+    SplitDimension,
+    parse_graph,
+    render_notes,
+)
 from popple.place import MarkLinearLayers
 from popple.plan import PlannedProgram, plan_graph
 from popple.plan.layout import LINEAR
 from popple.plan.opplan import Compute, Loop, Move, TileMapping
 from popple.plan.options import PlanOptions
 from popple.program import TileVector
+from popple.sim import simulate
 from popple.target import load_target
 from tests.place.graphs import linear_layer
 from tests.plan.conv.machines import (
@@ -305,3 +315,28 @@ def test_weights_stay_on_their_tiles_in_a_joint_plan() -> None:
 def test_the_gradient_lies_as_the_weights_do() -> None:
     mappings = planned_layer().mappings
     assert mappings["dw"] == mappings["w"]
+
+
+@pytest.mark.parametrize("dimension", SplitDimension)
+def test_a_product_is_computed_in_the_parts_it_was_asked_for(
+    dimension: SplitDimension,
+) -> None:
+    split = SerialSplit(dimension, 4)
+    graph = parse_graph(
+        'graph "parts" {\n  weight %x : f16[512,1024]\n  weight %w : f16[1024,2048]\n'
+        "  matmul %y : %y : f16[512,2048] = (%x, %w) "
+        f"notes {render_notes(Notes(serial_split=split))} forward chip=0 stage=0\n"
+        "  output %y\n}"
+    )
+    target = load_target("bow")
+    plan = plan_graph(graph, target).plans["y"]
+    loops = [step for step in plan.steps if isinstance(step, Loop)]
+    assert [loop.count for loop in loops] == [4]
+    whole = plan_graph(
+        graph.with_ops(replace(op, notes=NO_NOTES) for op in graph.ops), target
+    )
+    held = [
+        simulate(each.program, target).memory.transient_bytes.maximum
+        for each in (plan_graph(graph, target), whole)
+    ]
+    assert held[0] < held[1]

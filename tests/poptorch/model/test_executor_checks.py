@@ -155,13 +155,41 @@ def test_losses_join_in_an_identity_loss() -> None:
 
 
 def test_replicas_must_not_change_a_shared_buffer() -> None:
-    x = torch.rand(4, 3)
-    module = nn.BatchNorm1d(3)
-    with pytest.raises(poptorch.Error, match="Buffer running_mean is changed") as error:
-        infer(module, r=2)(x)
+    class Counts(Scale):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(2))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.get_buffer("seen").add_(1.0)
+            return super().forward(x)
+
+    x = torch.rand(4, 2)
+    with pytest.raises(poptorch.Error, match="Buffer seen is changed") as error:
+        infer(Counts(), r=2)(x)
     assert "broadcastBuffers(False)" in error.value.message
     opts = options(r=2).broadcastBuffers(False)
-    poptorch.inferenceModel(nn.BatchNorm1d(3), opts)(x)
+    poptorch.inferenceModel(Counts(), opts)(x)
+
+
+def test_every_replica_has_statistics_of_its_own() -> None:
+    module = nn.BatchNorm1d(1)
+    sgd = torch.optim.SGD(module.parameters(), lr=0.0)
+
+    class Training(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = module
+
+        def forward(self, x: Tensor) -> Tensor:
+            return poptorch.identity_loss(self.norm(x), "mean")
+
+    trained = poptorch.trainingModel(Training(), options(r=2), sgd)
+    trained(torch.tensor([[1.0], [3.0], [10.0], [30.0]]))
+    trained.copyWeightsToHost()
+    # The host has those of the first replica, which saw 1 and 3: a tenth of their mean.
+    assert module.running_mean is not None
+    assert module.running_mean.tolist() == pytest.approx([0.2])
 
 
 def test_replicas_may_read_shared_buffers() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
-import zipfile
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import poptorch
-from poptorch._model import saving as _saving
+from popple.session.archive import read_archive, write_archive
 from tests.poptorch.models import Scale, options
 
 X = torch.ones(2)
@@ -135,6 +132,30 @@ def test_other_files_are_refused(text: bytes, tmp_path: Path) -> None:
         poptorch.load(str(file))
 
 
+class Opaque:
+    """An argument of a kind that no file can hold as data."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+class OpaqueParser(poptorch.ICustomArgParser):
+    """Takes it apart."""
+
+    def yieldTensors(self, struct: Any) -> Any:
+        yield struct.tensor
+
+    def reconstruct(self, original_structure: Any, tensor_iterator: Any) -> Any:
+        return Opaque(next(tensor_iterator))
+
+
+class TakesOpaque(nn.Module):
+    """Doubles what is inside."""
+
+    def forward(self, held: Any) -> Tensor:
+        return held.tensor * 2
+
+
 class Opened(Exception):
     """Someone has run what a file said."""
 
@@ -150,28 +171,62 @@ def _raise_opened() -> None:
     raise Opened
 
 
-def test_load_executable_runs_no_code_of_the_file(tmp_path: Path) -> None:
+def with_trap(file: Path) -> None:
+    """Put a trap in place of the pickled module."""
+    archive = read_archive(file)
+    parts = {**archive.parts, "module.pickle": pickle.dumps(Trap())}
+    write_archive(file, parts, archive.description)
+
+
+def test_only_trusted_files_run_code(tmp_path: Path) -> None:
     file = tmp_path / "model.poptorch"
     model = poptorch.inferenceModel(Scale(), options())
     model.compileAndExport(str(file), X)
-    with zipfile.ZipFile(file) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    torch.save(Trap(), tmp_path / "trap.pt")
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, data in (parts | {"model.pt": b""}).items():
-            archive.writestr(name, data or (tmp_path / "trap.pt").read_bytes())
+    with_trap(file)
     model.loadExecutable(str(file))
+    assert poptorch.load(str(file))(3 * X).item() == 3
     with pytest.raises(Opened):
-        poptorch.load(str(file))
+        poptorch.load(str(file), trust=True)
+
+
+def test_a_file_is_a_program_without_its_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(tmp_path / "model.poptorch")
+    module = Noisy()
+    model = trainer(module)
+    model(X)
+    model.save(file)
+    monkeypatch.delattr("tests.poptorch.model.test_saving.Noisy")
+    loaded: Any = poptorch.load(file)
+    for _ in range(3):
+        assert torch.equal(loaded(X), model(X))
+    assert torch.equal(loaded.model.weight, module.weight)
+    assert loaded.model.state_dict().keys() == module.state_dict().keys()
+    assert "Noisy" in repr(loaded)
+    with pytest.raises(poptorch.Error, match="not its Python class"):
+        loaded.model.forward(X)
+    with pytest.raises(poptorch.Error, match="not its Python class"):
+        poptorch.inferenceModel(loaded, options())(X)
+
+
+def test_a_trusted_file_has_the_module(tmp_path: Path) -> None:
+    file = str(tmp_path / "model.poptorch")
+    model = trainer(Noisy())
+    model(X)
+    model.save(file)
+    loaded = poptorch.load(file, trust=True)
+    assert isinstance(loaded.model, Noisy)
+    assert torch.equal(loaded(X), model(X))
 
 
 def test_what_a_file_says_is_readable(tmp_path: Path) -> None:
     file = tmp_path / "model.poptorch"
     poptorch.inferenceModel(Scale(), options()).compileAndExport(str(file), X)
-    with zipfile.ZipFile(file) as archive:
-        description = json.loads(archive.read("description.json"))
-    assert description["version"] == poptorch.__version__
-    assert description["training"] is False
+    archive = read_archive(file)
+    assert archive.description["version"] == poptorch.__version__
+    assert archive.description["training"] is False
+    assert archive.json("facts.json")["parameters"] == ["weight"]
 
 
 def test_files_do_not_hold_the_inputs(tmp_path: Path) -> None:
@@ -181,24 +236,66 @@ def test_files_do_not_hold_the_inputs(tmp_path: Path) -> None:
     assert file.stat().st_size < 10_000
 
 
-def test_local_classes_cannot_be_exported(tmp_path: Path) -> None:
+def test_local_classes_are_exported_without_the_class(tmp_path: Path) -> None:
     class Local(Scale):
         pass
 
-    model = poptorch.inferenceModel(Local(), options())
-    with pytest.raises(poptorch.Error, match="export_model=False"):
-        model.compileAndExport(str(tmp_path / "m"), X)
-    assert os.listdir(tmp_path) == ["bow-pod16"]  # no half-written file
-    model.save(str(tmp_path / "m"), export_model=False)
+    file = str(tmp_path / "m")
+    poptorch.inferenceModel(Local(), options()).compileAndExport(file, X)
+    assert poptorch.load(file)(X).item() == 1
+    with pytest.raises(AssertionError, match="holds no pickled module"):
+        poptorch.load(file, trust=True)
 
 
-def test_arguments_of_own_types_need_the_module(tmp_path: Path) -> None:
+def test_named_tuples_are_arguments(tmp_path: Path) -> None:
     file = str(tmp_path / "m.poptorch")
     model = poptorch.inferenceModel(TakesPair(), options())
     model.compileAndExport(file, Pair(X, X))
     assert poptorch.load(file)(Pair(X, X)).tolist() == [2, 2]
-    with pytest.raises(poptorch.Error, match="own types"):
-        poptorch.inferenceModel(TakesPair(), options()).loadExecutable(file)
+    other = poptorch.inferenceModel(TakesPair(), options())
+    other.loadExecutable(file)
+    assert other(Pair(X, X)).tolist() == [2, 2]
+
+
+def test_arguments_of_own_types_need_trust(tmp_path: Path) -> None:
+    file = str(tmp_path / "m.poptorch")
+    poptorch.registerCustomArgParser(Opaque, OpaqueParser())
+    try:
+        model = poptorch.inferenceModel(TakesOpaque(), options())
+        model.compileAndExport(file, Opaque(X))
+        with pytest.raises(AssertionError, match="trust=True"):
+            poptorch.load(file)
+        with pytest.raises(poptorch.Error, match="own types"):
+            poptorch.inferenceModel(TakesOpaque(), options()).loadExecutable(file)
+        loaded = poptorch.load(file, trust=True)
+        assert loaded(Opaque(X)).tolist() == [2, 2]
+    finally:
+        poptorch.registerCustomArgParser(Opaque, None)
+
+
+def test_an_executable_of_other_options_is_compiled_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = str(tmp_path / "m.poptorch")
+    model = poptorch.inferenceModel(Scale(), options())
+    model.compileAndExport(file, torch.ones(4, 2), export_model=False)
+    other = poptorch.inferenceModel(Scale(), options(d=2))
+    other.loadExecutable(file)
+    # Two device iterations of two samples, not one of four.
+    assert "compiled for micro-batches of 4" in caplog.text
+    assert other(torch.ones(4, 2)).tolist() == [1, 1]
+
+
+def test_a_loaded_executable_is_not_traced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(tmp_path / "m.poptorch")
+    trainer(Noisy()).compileAndExport(file, X)
+    name = "poptorch._model.compiler.compile_step"
+    monkeypatch.setattr(name, lambda *_: pytest.fail("traces again"))
+    other = trainer(Noisy())
+    other.loadExecutable(file)
+    assert other(X) is not None
 
 
 def test_compiled_models_are_not_pickled() -> None:
@@ -207,10 +304,3 @@ def test_compiled_models_are_not_pickled() -> None:
     model.compile(X)
     with pytest.raises(poptorch.Error, match=r"Use model\.save\(file\)"):
         pickle.dumps(model)
-
-
-def test_plain_arguments_are_told_from_others() -> None:
-    bound = _saving.BoundArgs(((1, [X], {"a": None}),), ("x",), {"y": "z"})
-    assert _saving._plain_arguments(bound) is bound
-    bound = _saving.BoundArgs((Pair(1, 2),), ("x",))
-    assert _saving._plain_arguments(bound) is None

@@ -229,6 +229,66 @@ def test_syntax_errors_name_the_kept_line(
     assert options.device_iterations == 1  # nothing of a broken file is applied
 
 
+def test_unknown_names_of_a_group_name_the_known_ones(
+    options: poptorch.Options,
+) -> None:
+    with pytest.raises(AttributeError, match=r"Invalid attribute foo.*setPartialsType"):
+        _ = options.Precision.foo
+    with pytest.raises(AttributeError, match=r"mean 'enableStochasticRounding'"):
+        options.Precision.enableStocasticRounding(True)
+    with pytest.raises(AttributeError, match="Training"):
+        _ = options.Trainin
+
+
+def test_files_speak_of_strategies_and_locations(
+    options: poptorch.Options, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.conf"
+    file.write_text(
+        "Training.gradientAccumulation(2 * 4).accumulationAndReplicationReductionType("
+        "poptorch.ReductionType.Sum)\n"
+        'setAvailableMemoryProportion({"IPU0": 0.5, "IPU1": -1 + 1.25})\n'
+        "setExecutionStrategy(poptorch.PipelinedExecution("
+        'poptorch.Stage("a", "b").ipu(1), poptorch.options.Stage("c")))\n'
+        "TensorLocations.setOptimizerLocation("
+        "poptorch.TensorLocationSettings().useOnChipStorage(False))\n"
+        "outputMode(poptorch.enums.OutputMode.EveryN, output_return_period=2)\n"
+        '_Popart.set("a", [1, (2,), None, True])\n'
+    )
+    options.loadFromFile(str(file))
+    assert options.Training.gradient_accumulation == 8
+    assert options.available_memory_proportion == {0: 0.5, 1: 0.25}
+    assert options._Popart.options["a"] == [1, (2,), None, True]
+    assert options.output_return_period == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "deviceIterations(__import__('os').getpid())",
+        "deviceIterations(poptorch.ops.torch.hub.load('a', 'b'))",
+        "deviceIterations(poptorch._impl.isRunningOnIpu())",
+        "deviceIterations((lambda: 3)())",
+        "deviceIterations([n for n in range(3)][1])",
+        "deviceIterations(*[3])",
+        "deviceIterations(3).__class__.__mro__[1]()",
+        "deviceIterations(3).__setattr__('device_iterations', 4)",
+        "device_iterations = 3",
+        "deviceIterations(2 ** 3)",
+        "deviceIterations(poptorch.OutputMode.__class__())",
+        "modelName('a' * 3)",
+    ],
+)
+def test_files_are_not_programs(
+    options: poptorch.Options, tmp_path: Path, line: str
+) -> None:
+    file = tmp_path / "a.conf"
+    file.write_text(line)
+    kinds = (poptorch.ConfigFileError, AttributeError)
+    with pytest.raises(kinds, match=r"at line 1 of a\.conf|no member|Unknown option"):
+        options.loadFromFile(str(file))
+
+
 def test_progress_bar_measures_time(capfd: pytest.CaptureFixture[str]) -> None:
     times = iter([10.0, 11.0, 14.5])
     bar = ProgressBar(clock=lambda: next(times))

@@ -170,3 +170,45 @@ def test_what_a_session_runs_on_the_device_is_cut_off_too() -> None:
         with ipu.scopes.ipu_scope("/device:IPU:0"):
             result = half(300) * half(300)
         assert session.run(result).tolist() == [LARGEST]
+
+
+@pytest.mark.parametrize("tape", [True, False])
+def test_products_are_rounded_once(tape: bool) -> None:
+    random = np.random.default_rng(0)
+    x, kernel = (
+        random.standard_normal(shape).astype(np.float16)
+        for shape in ((2, 9, 9, 16), (3, 3, 16, 8))
+    )
+
+    def results(x: Any, kernel: Any) -> list[Any]:
+        with tf.GradientTape() as recorded:
+            recorded.watch([x, kernel])
+            y = tf.nn.conv2d(x, kernel, 1, "SAME")
+        if tape:
+            return [y, *recorded.gradient(y, [x, kernel])]
+        return [y, *tf.gradients(y, [x, kernel])]
+
+    halves = [tf.constant(each) for each in (x, kernel)]
+    found = on_device(lambda: results(*halves))
+    wide = tf.function(lambda: results(*(tf.cast(h, tf.float32) for h in halves)))
+    for own, other in zip(found, wide(), strict=True):
+        assert own.dtype == tf.float16
+        np.testing.assert_array_equal(own, tf.cast(other, tf.float16))
+
+
+def test_products_too_large_are_the_largest_number() -> None:
+    result = on_device(lambda: tf.matmul([half(300, 300)], [[300.0], [300.0]]))
+    np.testing.assert_array_equal(result, [[LARGEST]])
+
+
+def test_a_product_in_half_precision_is_modelled_as_one() -> None:
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = 1
+    config.configure_ipu_system()
+    strategy = ipu.ipu_strategy.IPUStrategy()
+    strategy.run(tf.function(lambda x: tf.matmul(x, x)), [tf.ones([8, 8], tf.float16)])
+    (product,) = (op for op in modelled(strategy).graph.ops if op.kind == "matmul")
+    graph = modelled(strategy).graph
+    kinds = {str(graph.values[name].type.dtype) for name in product.inputs}
+    assert kinds == {str(graph.values[product.outputs[0]].type.dtype)}
+    assert product.name.endswith("MatMul")

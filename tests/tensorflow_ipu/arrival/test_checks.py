@@ -48,10 +48,14 @@ def test_a_missing_tf_keras_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         _finder.touch()
 
 
-def test_a_missing_tensorflow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tensorflow_is_named_to_the_program(
+    monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
     monkeypatch.setattr(_finder, "find_stock", find_nothing)
-    with pytest.raises(ImportError, match=r"need TensorFlow.*Python 3.10 to 3.13"):
-        _finder.find_spec("tensorflow")
+    assert _finder.find_spec("tensorflow") is None
+    assert _finder.find_keras() is None
+    assert ["need TensorFlow" in text for text in said] == [True, False]
+    assert all("pip install 'popple[tensorflow]'" in text for text in said)
 
 
 def test_the_users_choice_of_keras_stays(

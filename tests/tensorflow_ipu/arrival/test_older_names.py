@@ -47,16 +47,20 @@ def test_horovod_does_not_add_up_over_several_processes(
 ) -> None:
     monkeypatch.setenv("POPDIST_NUM_TOTAL_REPLICAS", "2")
     monkeypatch.setenv("POPDIST_NUM_LOCAL_REPLICAS", "1")
-    found = ipu.horovod.ipu_horovod_strategy
+    name = "tensorflow.python.ipu.horovod.ipu_horovod_strategy"
+    found = importlib.import_module(name)
     with pytest.raises(UsageError, match="PopDistStrategy"):
         found.IPUHorovodStrategyV1()
 
 
 @pytest.mark.parametrize("module", ["autoshard", "autoshard_cnn"])
-def test_automatic_sharding_is_refused(module: str) -> None:
+def test_automatic_sharding_leaves_all_on_the_first_ipu(
+    module: str, caplog: pytest.LogCaptureFixture
+) -> None:
     found = importlib.import_module(f"tensorflow.python.ipu.{module}")
-    with pytest.raises(UsageError, match="ipu_shard"):
-        found.automatic_sharding(2, None, None)
-    with pytest.raises(UsageError, match="ipu_shard"), found.ipu_autoshard():
-        pass
+    with tf.Graph().as_default(), found.ipu_autoshard():
+        total = tf.add(1.0, 2.0)
+    found.automatic_sharding(2, None, total)
+    assert ipu.sharding.has_attr(total.op, "_XlaSharding")
+    assert "all are on the first IPU" in caplog.text
     assert getattr(ipu, module) is found

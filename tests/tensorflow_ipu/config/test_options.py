@@ -9,6 +9,8 @@ import pytest
 from tensorflow.compiler.plugin.poplar.driver import config_pb2
 from tensorflow.python.ipu import config, utils
 
+from popple.errors import UsageError
+
 pytestmark = pytest.mark.usefixtures("own_pod")
 
 
@@ -125,7 +127,7 @@ def set_index_outside(made: config.IPUConfig) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (set_both_selections, "Only one of"),
+        (set_both_selections, "only one of"),
         (set_one_id_twice, "more than once"),
         (set_ops_without_io_tiles, "Cannot place ops on I/O tiles"),
         (set_groups_and_io_tiles, "not supported with I/O tiles"),
@@ -183,3 +185,11 @@ def test_utils_has_the_same_names() -> None:
     assert utils.IPUConfig is config.IPUConfig
     assert utils.IpuOptions is config_pb2.IpuOptions
     assert utils.configure_ipu_system is config.configure_ipu_system
+
+
+@pytest.mark.parametrize("owner", ["convolutions", "matmuls", "slices"])
+def test_a_proportion_that_is_no_number_is_refused_at_once(owner: str) -> None:
+    wanted = config.IPUConfig()
+    getattr(wanted, owner).poplar_options = {"availableMemoryProportion": "much"}
+    with pytest.raises(UsageError, match="must be a number, but is 'much'"):
+        wanted.configure_ipu_system()

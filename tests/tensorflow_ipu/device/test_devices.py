@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ from tensorflow.python.ipu import _device, config, utils
 from tensorflow.python.ipu._device import virtual_pod
 from tensorflow.python.ipu._device.devices import Devices
 
-from popple.device import Pod
+from popple.device import Pod, list_machines
+from popple.errors import DeviceError
 
 pytestmark = pytest.mark.usefixtures("own_pod")
 
@@ -40,7 +42,7 @@ def held_chips() -> list[int]:
 def hold(num_chips: int) -> Any:
     pod = virtual_pod.find_pod()
     assert pod is not None
-    return Pod(pod.system).acquire(num_chips)
+    return pod.acquire(num_chips)
 
 
 def test_without_configuration_a_device_has_one_ipu() -> None:
@@ -252,25 +254,76 @@ def test_ordinals() -> None:
         _device.ordinal_of("/device:IPU")
 
 
+def test_the_type_of_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHCORE_POD_TYPE", "pod4")
+    configure(4)
+    assert _device.system().name == "pod4"
+    _device.reset()
+    monkeypatch.setenv("GRAPHCORE_POD_TYPE", "pod5")
+    with pytest.raises(DeviceError, match="GRAPHCORE_POD_TYPE is 'pod5'"):
+        configure(1)
+    assert not _device.configured()
+
+
 HOLDER = """
 import tempfile, sys
 tempfile.tempdir = sys.argv[1]
-from popple.device import Pod
-from popple.target import load_system
-lease = Pod(load_system("bow-pod16")).acquire(id=30)
+from popple.device import Pod, find_machine
+lease = Pod(find_machine()).acquire(id=30)
 print("held", flush=True)
 sys.stdin.read()
 """
 
 
-def test_ipus_of_other_processes_are_taken(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
+def run_holder(tmp_path: Path) -> subprocess.Popen[str]:
+    """A process that has taken all IPUs of the machine once this returns."""
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == "held\n"
+    return other
+
+
+def test_ipus_of_a_pod_that_other_processes_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POPPLE_TARGET", "bow-pod16")
+    with run_holder(tmp_path) as other:
         with pytest.raises(tf.errors.InternalError, match=f"process {other.pid}"):
             configure(1)
         other.communicate("")
     configure(1)
+
+
+def test_the_default_machine_never_blocks(tmp_path: Path) -> None:
+    with run_holder(tmp_path) as other:
+        configure(16)
+        first, second = list_machines()
+        found = [{h.pid for h in Pod(m).holders()} for m in (first, second)]
+        assert found == [{other.pid}, {os.getpid()}]
+        other.communicate("")
+
+
+def test_four_ipus_of_a_dss8440(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The log and the ids of a tutorial that was written on one.
+    monkeypatch.setenv("POPPLE_TARGET", "dss8440")
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    configure(4)
+    assert "] Device /device:IPU:0 attached to IPUs: 24\n" in capfd.readouterr().err
+    assert held_chips() == [4, 5, 6, 7]
+
+
+def test_runs_are_counted() -> None:
+    configure(2)
+    with _device.running(0):
+        pod = virtual_pod.find_pod()
+        assert pod is not None
+        (first, second) = pod.holders()
+    assert (first.activity.runs, first.activity.running) == (1, 1)
+    assert second.activity == first.activity

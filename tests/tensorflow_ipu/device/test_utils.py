@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.ipu import dataset_extractor, utils
 from tensorflow.python.ipu._device import seeds
 from tensorflow.python.ipu._executables import arrays
+from tensorflow.python.ipu.dataset_benchmark import dataset_benchmark as benchmark
 
 v1 = tf.compat.v1
 
@@ -143,3 +146,20 @@ def test_listeners_hear_of_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds.on_reset(lambda ordinal, seed: heard.append((ordinal, seed.value)))
     utils.reset_ipu_seed(5, "/device:IPU:2")
     assert heard == [(2, 5)]
+
+
+def test_a_benchmark_waits_for_the_data() -> None:
+    made: list[float] = []
+
+    def elements() -> Any:
+        for number in range(8):
+            made.append(time.time())
+            yield float(sum(range(100_000 + number)))
+
+    data = tf.data.Dataset.from_generator(
+        elements, output_signature=tf.TensorSpec([], tf.float32)
+    )
+    (text,) = benchmark(data, 1, 8, print_stats=False).numpy()
+    elapsed = json.loads(text)["epochs"][0]["time_elapsed"]
+    # The clock was read before the first and after the last element was made.
+    assert elapsed >= made[7] - made[0]

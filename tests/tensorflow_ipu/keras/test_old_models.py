@@ -9,6 +9,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from keras.ipu import PipelineStage  # noqa: E402
+from keras.ipu._old_steps import Shape, epoch_of, in_pairs  # noqa: E402
 from tensorflow.python import ipu  # noqa: E402
 
 from tests.tensorflow_ipu.keras.keras_models import (  # noqa: E402
@@ -110,13 +111,65 @@ def test_steps_and_depth_may_be_said_in_fit() -> None:
     assert model._infeed_kwargs == {"prefetch_depth": 1}
 
 
-def test_old_models_need_a_strategy_and_warn() -> None:
-    with pytest.raises(ValueError, match="scope of an `IPUStrategy`"):
-        ipu.keras.Sequential([dense(1)])
-    with strategy().scope(), pytest.warns(DeprecationWarning, match="older releases"):
-        ipu.keras.Sequential([dense(1)])
+def test_old_models_warn_and_run_in_a_strategy_only() -> None:
+    with pytest.warns(DeprecationWarning, match="older releases"):
+        model = ipu.keras.Sequential([dense(1)])
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="can only be used on an IPU device"):
+        model.fit(X, Y, batch_size=4)
     with pytest.raises(AttributeError, match="Modle"):
         _ = ipu.keras.Modle
+
+
+SHAPE = Shape(accumulation=4, replicas=2)
+
+
+def batches(count: int) -> Any:
+    return tf.data.Dataset.range(count)
+
+
+def test_steps_are_updates_over_all_replicas() -> None:
+    # 6 steps of 4 batches are 24; on each replica 3 steps, one of which runs at a time.
+    epoch = epoch_of(batches(64), SHAPE, 6, 1, is_array=False)
+    assert (epoch.num_batches, epoch.batches_at_a_time) == (24, 4)
+    assert int(epoch.data.cardinality()) == 24
+    whole = epoch_of(batches(64), SHAPE, None, None, is_array=False)
+    assert (whole.num_batches, whole.batches_at_a_time) == (64, 32)
+
+
+def test_what_is_left_of_arrays_is_left_out() -> None:
+    epoch = epoch_of(batches(21), SHAPE, None, None, is_array=True)
+    assert epoch.num_batches == 16  # 21 less what 4 batches times 2 replicas leave
+    again = epoch_of(batches(21), SHAPE, 8, None, is_array=True)
+    assert again.num_batches == 32  # arrays begin again
+
+
+@pytest.mark.parametrize(
+    ("size", "steps", "per_run", "words"),
+    [
+        (21, None, None, "must be a multiple of 8"),
+        (8, 4, None, "has 8: repeat"),
+        (64, 5, None, "5 steps do not come out even on 2"),
+        (64, 6, 2, "must divide the 3 steps"),
+        (-1, None, None, "is not known"),
+    ],
+)
+def test_steps_that_do_not_fit_are_refused(
+    size: int, steps: int | None, per_run: int | None, words: str
+) -> None:
+    data = batches(size) if size > 0 else batches(8).repeat()
+    with pytest.raises(ValueError, match=words):
+        epoch_of(data, SHAPE, steps, per_run, is_array=False)
+
+
+def test_elements_may_be_nested_or_flat() -> None:
+    flat = tf.data.Dataset.from_tensors((1, 2, 3))
+    nested = tf.data.Dataset.from_tensors(((1, 2), 3))
+    for data in (flat, nested):
+        spec = in_pairs(data, 2, 1).element_spec
+        assert [len(tf.nest.flatten(part)) for part in spec] == [2, 1]
+    with pytest.raises(ValueError, match="must have 2 tensors, inputs only"):
+        in_pairs(flat, 2, 0)
 
 
 def test_layers_that_moved_are_found() -> None:

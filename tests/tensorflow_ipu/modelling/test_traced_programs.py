@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ tf = pytest.importorskip("tensorflow")
 from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu import _modelling  # noqa: E402
 from tensorflow.python.ipu._modelling import traced_programs  # noqa: E402
+from tensorflow.python.ops import control_flow_util  # noqa: E402
 
 import popple  # noqa: E402
 from popple.capture.tensorflow import LoweredProgram, LowerRequest  # noqa: E402
@@ -72,6 +74,9 @@ def test_a_report_is_written_when_the_program_is_recorded(
     for _ in range(3):
         _modelling.record("program", concrete.graph)
     (directory,) = reports_in(tmp_path)
+    # Date, time to the millisecond, process.
+    form = r"tf_report__\d{4}-\d\d-\d\d__\d\d-\d\d-\d\d\.\d{3}__\d+"
+    assert re.fullmatch(form, directory.name)
     assert (directory / "profile.pop").is_file()
     framework = json.loads((directory / "framework.json").read_text())
     assert framework["name"] == "tensorflow"
@@ -216,13 +221,13 @@ def test_a_keras_model_tells_what_it_costs() -> None:
     assert {layer.rpartition("/")[2] for layer in layers} == {"only"}
 
 
-def run_session(num_runs: int = 1) -> None:
+def run_session(num_runs: int = 1, program: Any = lambda x: tf.matmul(x, x)) -> None:
     """Build a program of TensorFlow 1 and run it."""
     with tf.Graph().as_default():
         with tf.device("cpu"):
             x = tf.compat.v1.placeholder(tf.float32, (4, 4))
         with ipu.scopes.ipu_scope("/device:IPU:0"):
-            result = ipu.ipu_compiler.compile(lambda x: tf.matmul(x, x), [x])
+            result = ipu.ipu_compiler.compile(program, [x])
         with tf.compat.v1.Session() as session:
             for _ in range(num_runs):
                 session.run(result, {x: np.zeros((4, 4))})
@@ -233,6 +238,20 @@ def test_a_session_reports_what_it_runs(
 ) -> None:
     ask_for_reports(monkeypatch, tmp_path)
     run_session(num_runs=2)
+    assert len(reports_in(tmp_path)) == 1
+
+
+def test_arrays_of_old_style_are_on_the_device_that_writes_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # TensorFlow leaves them without a device until they are written to.
+    monkeypatch.setattr(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)
+    ask_for_reports(monkeypatch, tmp_path)
+
+    def program(x: Any) -> Any:
+        return tf.TensorArray(tf.float32, 4).unstack(x).read(1)
+
+    run_session(program=program)
     assert len(reports_in(tmp_path)) == 1
 
 

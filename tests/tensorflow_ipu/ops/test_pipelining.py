@@ -443,7 +443,7 @@ def test_refused(arguments: dict[str, Any], error: Any, message: str) -> None:
             ValueError,
             "optimizer state must be offloaded",
         ),
-        ({"outfeed_mask": [1], "outfeed_loss": True}, ValueError, "Only one of"),
+        ({"outfeed_mask": [1], "outfeed_loss": True}, ValueError, "exclude each other"),
     ],
 )
 def test_refused_for_training(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,14 @@ from tensorflow.compiler.plugin.poplar.ops import (  # noqa: E402
 )
 from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu import embedded_runtime, serving  # noqa: E402
+from tensorflow.python.ipu._executables import (  # noqa: E402
+    arrays,
+    executable_files,
+)
 from tensorflow.python.ipu._executables.engine import ENGINES  # noqa: E402
 
 from popple.errors import UsageError  # noqa: E402
+from popple.session import write_archive  # noqa: E402
 
 compile_op = ipu.application_compile_op.experimental_application_compile_op
 VECTOR = tf.TensorSpec([2], tf.float32)
@@ -185,7 +190,60 @@ def test_a_file_that_is_no_executable_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("nothing of the kind")
     with pytest.raises(UsageError, match="no executable"):
         embedded_runtime.embedded_runtime_start(str(tmp_path / "text"), [], "text")
-    with zipfile.ZipFile(tmp_path / "newer", "w") as archive:
-        archive.writestr("header.json", '{"format": "popple executable", "version": 9}')
+    parts, described = {}, {"kind": "tensorflow program", "version": 9}
+    write_archive(tmp_path / "newer", parts, described)
     with pytest.raises(UsageError, match="version 9"):
         embedded_runtime.embedded_runtime_start(str(tmp_path / "newer"), [], "newer")
+
+
+def test_a_program_that_reaches_beyond_itself_is_refused(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("1")
+
+    def rewritten(kind: str, build: Callable[[], Any]) -> str:
+        with tf.Graph().as_default() as graph:
+            tf.group(build(), name="program")
+        executable = executable_files.Executable(
+            graph.as_graph_def().SerializeToString()
+        )
+        executable.write(str(tmp_path / kind))
+        return str(tmp_path / kind)
+
+    for kind, build in {
+        "ReadFile": lambda: tf.io.read_file(str(secret)),
+        "WriteFile": lambda: tf.io.write_file(str(secret), "2"),
+        "EagerPyFunc": lambda: tf.py_function(secret.unlink, [], tf.int32),
+        "PrintV2": lambda: tf.raw_ops.PrintV2(input="", output_stream="file://out"),
+        "PartitionedCall": tf.function(lambda: tf.io.read_file(str(secret))),
+    }.items():
+        with pytest.raises(UsageError, match=r"File|PyFunc|Print"):
+            executable_files.read(rewritten(kind, build))
+    assert secret.read_text() == "1"
+
+
+def test_mutated_executables_are_refused_by_name(tmp_path: Path) -> None:
+    path = Path(written(tmp_path, tf.Variable(2.0), freeze=True))
+    sound, random = path.read_bytes(), np.random.default_rng(3)
+    whole, refusals = executable_files.read(str(path)), list[str]()
+    for _ in range(500):
+        mutated = bytearray(sound)
+        for place in random.integers(0, len(sound), random.integers(1, 4)):
+            mutated[place] ^= 1 << int(random.integers(8))
+        path.write_bytes(mutated[: random.integers(1, 2 * len(sound))])
+        try:
+            # Dates and the like in a zip's own records say nothing.
+            assert executable_files.read(str(path)) == whole
+        except UsageError as error:
+            refusals.append(str(error))
+    assert len(refusals) > 400
+    assert all(str(path) in refusal for refusal in refusals)
+
+
+def test_values_that_are_damaged_are_an_error_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "values"
+    arrays.write(str(path), {"a": np.arange(6.0), "b": np.ones(2)}, False)
+    sound, random = path.read_bytes(), np.random.default_rng(4)
+    for _ in range(300):
+        path.write_bytes(sound[: random.integers(0, len(sound) - 1)])
+        with pytest.raises(tf.errors.DataLossError, match="values"):
+            arrays.read([str(path)], ["a"], strict=False, print_stats=False)

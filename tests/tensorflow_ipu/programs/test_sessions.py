@@ -13,6 +13,7 @@ from tensorflow.python.eager import context
 
 v1 = tf.compat.v1
 DEVICE = "/device:IPU:0"
+REFUSED = tf.errors.InvalidArgumentError
 NEVER = ipu.config.DeviceConnectionType.NEVER
 
 
@@ -100,3 +101,27 @@ def test_functions_refuse_it_when_they_are_traced() -> None:
     refusal = pytest.raises(tf.errors.UnimplementedError, match="control flow")
     with context.eager_mode(), refusal:
         run()
+
+
+def old_variable() -> Any:
+    """What adds to a variable of TensorFlow 1 that is no resource, on the device."""
+    with tf.device(DEVICE):
+        held = v1.Variable(1.0, use_resource=False)
+        return held.initializer, v1.assign_add(held, 1.0)
+
+
+def test_variables_that_are_no_resources_are_refused() -> None:
+    configure()
+    first, added = old_variable()
+    with v1.Session() as session, pytest.raises(REFUSED) as refusal:
+        session.run([first, added])
+    lines = str(refusal.value).splitlines()
+    assert {"Colocation Debug Info:", "AssignAdd: CPU", "VariableV2: CPU"} < {*lines}
+
+
+def test_the_host_holds_them_where_a_program_asks_for_soft_placement() -> None:
+    configure()
+    first, added = old_variable()
+    with v1.Session(config=v1.ConfigProto(allow_soft_placement=True)) as session:
+        session.run(first)
+        assert session.run(added) == 2.0

@@ -156,3 +156,9 @@ def test_losses_may_be_scaled() -> None:
     with make_strategy().scope():
         scaling = loss_scale_optimizer.LossScaleOptimizer(gradient_descent.SGD())
     assert float(scaling.get_scaled_loss(tf.constant(1.0))) > 1
+
+
+def test_it_is_a_strategy_of_either_version() -> None:
+    strategy = ipu.ipu_strategy.IPUStrategy()
+    assert isinstance(strategy, tf.distribute.Strategy)
+    assert isinstance(strategy, tf.compat.v1.distribute.Strategy)

@@ -24,7 +24,9 @@ from tensorflow.python.ipu._device import (  # noqa: E402
     virtual_pod,
 )
 from tensorflow.python.ipu._device.devices import Devices  # noqa: E402
+from tensorflow.python.ipu._programs import compilation  # noqa: E402
 
+from popple.engine.tensorflow import Processes, processes, replicas  # noqa: E402
 from tensorflow_ipu import _translate  # noqa: E402
 from tests.tensorflow_ipu.translate.programs import (  # noqa: E402
     Change,
@@ -257,6 +259,32 @@ def of_logged_cycles(case: Case) -> tuple[object, object]:
     return count(""), count("--log_cycle_count=0")
 
 
+def of_cache(case: Case) -> tuple[object, object]:
+    def count(flags: str) -> int:
+        case.flags(flags)
+        on_device(lambda x: x + 1.0, [np.ones(4, HALF)])
+        return len(list(case.path.glob("*.poplar_exec")))
+
+    return count(""), count(f"--executable_cache_path={case.path}")
+
+
+def of_index(case: Case) -> tuple[object, object]:
+    # As if poprun had started two processes: only then there are others.
+    case.monkeypatch.setattr(processes._CLUSTER, "processes", Processes(0, 2))
+
+    def first_replica(index: int) -> int:
+        config = ipu.config.IPUConfig()
+        config.experimental.multi_replica_distribution.process_count = 2
+        config.experimental.multi_replica_distribution.process_index = index
+        config.configure_ipu_system()
+        with compilation.assuming(4, 0):
+            first = replicas.replica_offset()
+        ipu.config.reset_ipu_configuration()
+        return first
+
+    return first_replica(0), first_replica(1)
+
+
 EFFECTS: dict[str, Effect] = {
     "IPUConfig.allow_recompute": of_pipeline(setting("allow_recompute", True)),
     "IPUConfig.selection_order": of_pipeline(
@@ -324,6 +352,7 @@ EFFECTS: dict[str, Effect] = {
         setting("experimental.multi_replica_distribution.process_count", 2),
         _device.num_ipus_of_all_processes,
     ),
+    "IPUConfig.experimental.multi_replica_distribution.process_index": of_index,
     "IPUConfig.floating_point_behaviour.inv": of_arithmetic(
         "inv", lambda x: x / x, SINGLE([0])
     ),
@@ -348,6 +377,9 @@ EFFECTS: dict[str, Effect] = {
     "IPUConfig.io_tiles.num_io_tiles": of_operators("io_tiles.num_io_tiles", 1400),
     "IPUConfig.io_tiles.place_ops_on_io_tiles": of_pipeline(
         setting("io_tiles.place_ops_on_io_tiles", True, io_tiles__num_io_tiles=64)
+    ),
+    "IPUConfig.ipu_model.compile_ipu_code": on_the_model(
+        of_operators("ipu_model.compile_ipu_code", False)
     ),
     "IPUConfig.ipu_model.tiles_per_ipu": on_the_model(
         of_operators("ipu_model.tiles_per_ipu", 16)
@@ -377,6 +409,7 @@ EFFECTS: dict[str, Effect] = {
         "--synthetic_data_initializer=7", first_batch, "--use_synthetic_data"
     ),
     "TF_POPLAR_FLAGS.null_data_feed": of_flag("--null_data_feed", first_batch),
+    "TF_POPLAR_FLAGS.executable_cache_path": of_cache,
     "TF_POPLAR_FLAGS.log_cycle_count": of_logged_cycles,
 }
 

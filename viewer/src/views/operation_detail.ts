@@ -16,6 +16,8 @@ import { filled, swatch } from "../widgets/controls";
 const PARTS = [
   { key: "compute_cycles", label: "Compute", color: "--part-compute" },
   { key: "exchange_cycles", label: "Exchange", color: "--part-exchange" },
+  { key: "link_cycles", label: "Links", color: "--part-links" },
+  { key: "host_cycles", label: "Host", color: "--part-host" },
   { key: "sync_cycles", label: "Sync", color: "--part-sync" },
 ] as const;
 
@@ -75,12 +77,13 @@ function costSentence(
   return parts.filter(Boolean).join(" · ");
 }
 
-/** Compute, exchange and sync as one bar and as numbers, where they are known. */
+/** The classes of cycles as one bar and as numbers, where they are known. */
 function split(operation: Operation): HTMLElement[] {
   const whole = PARTS.reduce((total, { key }) => total + operation[key], 0);
   if (whole === 0) return [];
-  const pieces = PARTS.map(({ key, color }) => filled(operation[key] / whole, color));
-  const rows = PARTS.map(({ key, label, color }) =>
+  const parts = PARTS.filter(({ key }) => operation[key] > 0);
+  const pieces = parts.map(({ key, color }) => filled(operation[key] / whole, color));
+  const rows = parts.map(({ key, label, color }) =>
     h(
       "div",
       { class: "split-row" },
@@ -95,10 +98,12 @@ function split(operation: Operation): HTMLElement[] {
 }
 
 function facts(operation: Operation): [string, string][] {
-  const { kind, bound_by, flops, cycles, bytes, rule } = operation;
+  const { kind, remark, bound_by, limited_by, flops, cycles, bytes, rule } = operation;
   return [
     ["Operation", kind],
+    ["What for", remark],
     ["Bound by", bound_by],
+    ["Limited by", limited_by],
     ["Cost rule", rule],
     ["FLOPs", flops > 0 ? formatCompact(flops) : ""],
     ["FLOPs per cycle", flops > 0 && cycles > 0 ? formatCompact(flops / cycles) : ""],

@@ -1,6 +1,6 @@
 /**
  * Summary: does it fit, how full is each chip, what costs most, and the figures the
- * report wants read first. In: summary, memory, operations, notes.
+ * report wants read first. In: summary, memory, times, operations, notes.
  */
 
 import type { Operation, SummaryGroup, ViewData } from "../data";
@@ -10,6 +10,7 @@ import { phaseVariable } from "../theme";
 import { chipFills, type ChipFill } from "../tiles";
 import type { View } from "../view";
 import { card, swatch } from "../widgets/controls";
+import { chipTimesCard } from "./chip_times";
 
 const NUM_COSTLIEST = 5;
 
@@ -24,6 +25,7 @@ export const summary: View = {
         "div",
         { class: "cards" },
         ...data.summary.map(groupCard),
+        chipTimesCard(data.chip_times),
         costliest(data),
         notes(data.notes),
       ),

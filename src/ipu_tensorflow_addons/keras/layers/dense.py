@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
-from tensorflow import keras
+import tensorflow.compat.v2 as tf
+from tensorflow.compat.v2 import keras
 from tensorflow.python.ipu.ops import f8_ops, math_ops
 
 from tensorflow_ipu._types import ShapeLike

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
-from tensorflow import keras
+import tensorflow.compat.v2 as tf
+from tensorflow.compat.v2 import keras
 
 from .dropout import Dropout
 from .ipu_layer import IPULayer
@@ -105,14 +105,14 @@ class EffectiveTransformer(IPULayer):
         _check_count(inputs)
         tensors = [tf.convert_to_tensor(tensor) for tensor in inputs]
         _check(*tensors[:4])
-        self._check_mask(*tensors[4:], num_sequences=tensors[0].shape[0])
+        self._check_mask(*tensors[4:], num_sequences=tensors[0].shape.as_list()[0])
         context = self._context(*tensors[:4])
         if len(tensors) > 4:
             context *= tf.cast(tensors[4], context.dtype)[:, :, tf.newaxis, tf.newaxis]
         if self._attention_dropout is not None:
             context = self._attention_dropout(context, training=training)
         context = tf.transpose(context, [0, 2, 1, 3])
-        num_numbers = tensors[0].shape[1] * self._query.units
+        num_numbers = tensors[0].shape.as_list()[1] * self._query.units
         output = self._output(tf.reshape(context, [-1, num_numbers]))
         if self._output_dropout is not None:
             output = self._output_dropout(output, training=training)
@@ -134,7 +134,7 @@ class EffectiveTransformer(IPULayer):
 
     def _heads(self, embedding: Any, sequences: Tensor, lengths: Tensor) -> Tensor:
         """[sequences, heads, positions, size], with zeros instead of padding."""
-        positions = sequences.shape[1]
+        positions = sequences.shape.as_list()[1]
         numbers = tf.cast(sequences, self.compute_dtype)
         embedded = embedding(tf.reshape(numbers, [-1, positions, 1]))
         used = tf.sequence_mask(tf.reshape(lengths, [-1]), positions, embedded.dtype)

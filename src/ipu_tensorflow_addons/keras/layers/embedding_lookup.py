@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow import keras
+from tensorflow.compat.v2 import keras
 from tensorflow.python.ipu.ops import embedding_ops
 
 from tensorflow_ipu._types import ShapeLike

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tensorflow import keras
+from tensorflow.compat.v2 import keras
 from tensorflow.python import ipu  # noqa: F401  makes the program one for the IPU
 
 _Layer: Any = keras.layers.Layer

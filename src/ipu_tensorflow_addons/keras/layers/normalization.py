@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorflow as tf
-from tensorflow import keras
+import tensorflow.compat.v2 as tf
+from tensorflow.compat.v2 import keras
 from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
 
 from tensorflow_ipu._types import ShapeLike
@@ -75,7 +75,7 @@ class GroupNormalization(IPULayer):
         """The inputs, normalised: the same in training and after."""
         del training
         axis = self._checked_axis(inputs.shape.rank)
-        channels = inputs.shape[axis]
+        channels = tf.compat.dimension_value(inputs.shape[axis])
         is_last = axis == inputs.shape.rank - 1
         # The operator takes images: all places of an example become one row of one.
         shape = [tf.shape(inputs)[0], -1, 1, channels]

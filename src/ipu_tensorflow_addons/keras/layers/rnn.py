@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
-from tensorflow import keras
+import tensorflow.compat.v2 as tf
+from tensorflow.compat.v2 import keras
 from tensorflow.compiler.plugin.poplar.ops import _recurrent
 from tensorflow.python.ipu._modelling import layer_options
 

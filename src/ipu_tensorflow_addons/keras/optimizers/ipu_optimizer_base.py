@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-import tensorflow as tf
-from tensorflow import keras
+import tensorflow.compat.v2 as tf
+from tensorflow.compat.v2 import keras
 from tensorflow.python import ipu
 
 from tensorflow_ipu._types import DTypeLike, UpdateState

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
 from tensorflow.python import ipu  # noqa: F401  makes the program one for the IPU
 
@@ -67,7 +67,8 @@ class _Recurrent(_Layer):
 
     def build(self, input_shape: ShapeLike) -> None:
         shape: Any = tf.TensorShape(input_shape)
-        if shape.rank != 3 or shape[2] is None:
+        channels = tf.compat.dimension_value(shape[2]) if shape.rank == 3 else None
+        if channels is None:
             raise ValueError(
                 f"Expecting an input of [time, batch, channels], got {shape}."
             )
@@ -76,7 +77,7 @@ class _Recurrent(_Layer):
             initializer = v1.glorot_uniform_initializer(self._seed, dtype=self.dtype)
         self.kernel = self.add_weight(
             "kernel",
-            shape=[shape[2] + self.num_units, self.num_units * self.num_gates],
+            shape=[channels + self.num_units, self.num_units * self.num_gates],
             initializer=initializer,
         )
         self.biases = self.add_weight(

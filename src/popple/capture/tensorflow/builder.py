@@ -125,6 +125,13 @@ class GraphBuilder:
             return None if self.outer is None else self.outer.find_maker(name)
         return self.ops[index]
 
+    def keep(self, name: str) -> None:
+        """Mark the op that makes a value: the value is not computed again."""
+        index = self._makers.get(name)
+        if index is not None:
+            op = self.ops[index]
+            self.ops[index] = replace(op, notes=replace(op.notes, is_checkpoint=True))
+
     def emit(
         self, op: Op, types: Sequence[TensorType], storage: str, mark: Mark
     ) -> list[str]:

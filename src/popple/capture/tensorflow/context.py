@@ -25,6 +25,7 @@ from popple.capture.tensorflow.tags import Tag
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.errors import CaptureError
 from popple.graph import NO_NOTES, Attr, Notes, Op, Phase, TensorType
+from popple.marks import HALF_PRODUCT
 
 _STATIC = "Give static shapes: for data sets, batch(..., drop_remainder=True)."
 
@@ -123,8 +124,10 @@ class OpContext:
         # that are known by now may settle what was open when the program was traced.
         if None in shapes and any(is_on_machine(o.dtype) for o in self.op.outputs):
             shapes = infer_shapes(self.op, [self._shape_of(k) for k in self.inputs])
+        # A product in single precision that stands for one in half.
+        is_half = self.attr(HALF_PRODUCT) is not None
         return tuple(
-            tensor_type(output.dtype, shape)
+            tensor_type("float16" if is_half else output.dtype, shape)
             if shape is not None and is_on_machine(output.dtype)
             else None
             for output, shape in zip(self.op.outputs, shapes, strict=True)

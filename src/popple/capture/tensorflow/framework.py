@@ -23,6 +23,8 @@ from tensorflow.python.framework import (
 )
 from tensorflow.python.ops import cond_v2, handle_data_util, while_v2
 
+from popple.marks import HALF_PRODUCT
+
 # Modules made from protocol buffers: their classes exist at run time only.
 _XLA_DATA: Any = xla_data_pb2
 _ATTR_VALUE: Any = attr_value_pb2
@@ -44,6 +46,12 @@ def find_attr(op: Operation, name: str) -> Any:
         return op.get_attr(name)
     except ValueError:
         return None
+
+
+def name_of(op: Operation) -> str:
+    """The name of an op, or of the one that it stands for."""
+    own = find_attr(op, HALF_PRODUCT)
+    return op.name if own is None else own.decode()
 
 
 def loop_graphs(op: Operation) -> tuple[TensorFlowGraph, TensorFlowGraph]:

@@ -125,7 +125,13 @@ def without_replaced(graph: Graph, search: GradientSearch) -> Graph:
         name: replace(value, storage=search.instead_of(value.storage))
         for name, value in graph.values.items()
     }
-    return replace(graph, ops=tuple(ops), values=values)
+    # An optimiser may hand gradients to the host: they are the graph's outputs, too.
+    gone = {n for op in graph.ops for n in op.outputs} - dropped
+    gone -= {n for op in ops for n in op.outputs}
+    outputs = [search.instead_of(name) for name in graph.outputs if name not in gone]
+    return replace(
+        graph, ops=tuple(ops), values=values, outputs=tuple(dict.fromkeys(outputs))
+    )
 
 
 def _writes(graph: Graph, op: Op, search: GradientSearch) -> bool:

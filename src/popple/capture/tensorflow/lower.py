@@ -39,7 +39,7 @@ from popple.capture.tensorflow.repetition import as_repeated
 from popple.capture.tensorflow.types import is_on_machine, tensor_type
 from popple.capture.tensorflow.units import MarkedUnits
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
-from popple.graph import Graph, Role
+from popple.graph import Graph, Role, batch_of
 from popple.place import RemoveDead
 
 
@@ -72,7 +72,8 @@ class LoweredProgram:
     run in all, `accumulation` of them for each update. `schedule` is the front end's
     number for how pipeline stages take turns, `off_chip` its words for what lies off
     the chip, `stage_options` its text about the ops of stages. `remarks` are on
-    what could not be known.
+    what could not be known. Inputs in `fed` come from an infeed, outputs in `enqueued`
+    go to an outfeed.
     """
 
     graph: Graph
@@ -85,6 +86,8 @@ class LoweredProgram:
     off_chip: frozenset[str] = frozenset()
     stage_options: str = ""
     remarks: tuple[str, ...] = ()
+    fed: frozenset[str] = frozenset()
+    enqueued: frozenset[str] = frozenset()
 
     @property
     def num_stages(self) -> int:
@@ -112,11 +115,13 @@ def lower_program(request: LowerRequest) -> LoweredProgram:
         update=_main_update(list(effects.updates.values()), whole),
         num_trips=math.prod(walker.trips),
         accumulation=accumulation,
-        micro_batch=_micro_batch(graph, _fed(graph, walker)),
+        micro_batch=batch_of([graph.type_of(n).shape for n in _fed(graph, walker)]),
         schedule=effects.schedule,
         off_chip=effects.off_chip,
         stage_options=effects.stage_options,
         remarks=tuple(walker.remarks),
+        fed=frozenset(effects.fed),
+        enqueued=frozenset(effects.outputs),
     )
 
 
@@ -263,10 +268,3 @@ def _fed(graph: Graph, walker: Walker) -> list[str]:
     if walker.trips or walker.effects.fed:
         return [name for name in walker.effects.fed if name in graph.values]
     return [value.name for value in graph.with_role(Role.INPUT)]
-
-
-def _micro_batch(graph: Graph, fed: Sequence[str]) -> int:
-    """Samples of a micro-batch: the first dimension that most of what is fed has."""
-    shapes = [graph.type_of(name).shape for name in fed]
-    sizes = Counter(shape[0] for shape in shapes if shape)
-    return max(sizes, key=lambda size: sizes[size], default=1)

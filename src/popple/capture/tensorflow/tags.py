@@ -17,6 +17,7 @@ from typing import Any
 from popple.capture.tensorflow.builder import Mark
 from popple.capture.tensorflow.framework import (
     Operation,
+    name_of,
     original_op,
     sharded_chip,
     user_frames,
@@ -90,15 +91,16 @@ class Tagger:
         return self._made[key]
 
     def _make(self, op: Operation, scope: str, phase: Phase | None) -> Tag:
-        name = full_name(scope, op.name)
+        own = name_of(op)
+        name = full_name(scope, own)
         found = Tag(name, phase, Mark(), name.rpartition("/")[0], self._line(op))
         found = _with_attrs(found, op.node_def.attr)
         partner = self._find_partner(op)
         if partner is None:
-            self._forward[op.name] = found
+            self._forward[own] = found
             # A gradient often names only the scope of its forward op: the first op
             # stands for it.
-            self._scopes.setdefault(op.name.rpartition("/")[0], found)
+            self._scopes.setdefault(own.rpartition("/")[0], found)
             return found
         return dataclasses.replace(
             found,
@@ -111,8 +113,8 @@ class Tagger:
     def _find_partner(self, op: Operation) -> Tag | None:
         """The tag of the forward op that an op is the gradient of."""
         if (original := original_op(op)) is not None:
-            return self._forward.get(original.name, Tag(""))
-        parts = forward_name(op.name)
+            return self._forward.get(name_of(original), Tag(""))
+        parts = forward_name(name_of(op))
         if parts is None:
             return None
         # The longest name first: gradient ops add parts behind that of the forward op.

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.utils._python_dispatch import _disable_current_modes
+
+from popple.capture.torch.swapped import swapped
 
 
 def call_outside(
@@ -23,21 +24,8 @@ def call_outside(
     trace's own at that time, are those of `state` meanwhile.
     """
     given = [(tuple(tensor.shape), tensor.dtype) for tensor in shapes]
-    named = {f"module.{name}": tensor for name, tensor in state.items()}
     # Modes of the trace would record the call, or refuse what forward may not do.
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         zeros = [torch.zeros(shape, dtype=dtype) for shape, dtype in given]
-        return functional_call(_Caller(module, function), named, tuple(zeros))
-
-
-class _Caller(nn.Module):
-    """Calls a function while a module's parameters are exchanged."""
-
-    def __init__(self, module: nn.Module, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.module = module
-        self._calls = (function,)  # in a tuple it is no submodule, if it is a module
-
-    def forward(self, *args: Any) -> Any:
-        """What the function returns."""
-        return self._calls[0](*args)
+        with swapped(module, state):
+            return function(*zeros)

@@ -14,7 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from popple.capture.torch.recurrent_tape import Tape, compute, record_tape
+from popple.capture.torch.recurrent_tape import (
+    Tape,
+    compute,
+    in_one_chunk,
+    record_tape,
+)
 from popple.marks import RECURRENT, RECURRENT_BACKWARD, library_name
 
 Layer = Callable[[Tensor, list[Tensor], list[Tensor]], list[Tensor]]
@@ -160,8 +165,9 @@ def _recurrent(
         setattr(kept.untyped_storage(), _TAPE, tape)
         found = tape.results()
     else:
+        weights = in_one_chunk(weights, kind)
         found = [each.clone() for each in compute(x, states, weights, kind, trains)]
-    return [*found, kept]
+    return [*(each.contiguous() for each in found), kept]
 
 
 @torch.library.register_fake(library_name(RECURRENT), lib=_LIBRARY)
@@ -169,7 +175,7 @@ def _(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, trains: bool
 ) -> list[Tensor]:
     shape = (*x.shape[:2], states[0].shape[-1])
-    last = [torch.empty_like(state) for state in states]
+    last = [state.new_empty(state.shape) for state in states]
     return [x.new_empty(shape), *last, x.new_empty(0)]
 
 
@@ -189,7 +195,10 @@ def _recurrent_backward(
     tape: Tape | None = getattr(place, _TAPE, None)
     setattr(place, _TAPE, None)
     tape = tape or record_tape(x, states, weights, kind)
-    return tape.gradients(gradients)
+    # Kernels lay gradients out as suits them, and programs that are compiled rely on
+    # what is promised below.
+    found = tape.gradients(gradients, [x, *states, *weights])
+    return [gradient.contiguous() for gradient in found]
 
 
 @torch.library.register_fake(library_name(RECURRENT_BACKWARD), lib=_LIBRARY)
@@ -201,7 +210,7 @@ def _(
     weights: list[Tensor],
     kind: str,
 ) -> list[Tensor]:
-    return [torch.empty_like(t) for t in (x, *states, *weights)]
+    return [t.new_empty(t.shape) for t in (x, *states, *weights)]
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:

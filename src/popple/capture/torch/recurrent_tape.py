@@ -23,8 +23,12 @@ class Tape(Protocol):
         """Outputs and last states; the tape stays true if these are overwritten."""
         ...
 
-    def gradients(self, given: list[Tensor]) -> list[Tensor]:
-        """Of input, states and weights, none of which share memory."""
+    def gradients(self, given: list[Tensor], read: list[Tensor]) -> list[Tensor]:
+        """Of input, states and weights, none of which share memory.
+
+        `read` is what the layer read. A tape keeps none of that memory: compiled code
+        may have used it for something else, and give the same numbers elsewhere.
+        """
         ...
 
 
@@ -45,7 +49,7 @@ def compute(
     if kind == "gru_reset_before":
         return _reset_before(x, states[0], weights)
     first = [state.unsqueeze(0) for state in states]
-    settings = (weights, len(weights) == 4, 1, 0.0, trains)
+    settings = (weights, _has_biases(weights), 1, 0.0, trains)
     if kind == "lstm":
         found = torch.lstm(x, first, *settings, False, False)
     else:
@@ -65,7 +69,9 @@ class _AutogradTape:
         cls, x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
     ) -> _AutogradTape:
         with _differentiable():
-            leaves = [t.detach().requires_grad_() for t in (x, *states, *weights)]
+            own = [t.detach().clone() for t in (x, *states)]
+            own += in_one_chunk(weights, kind)
+            leaves = [t.requires_grad_() for t in own]
             end = 1 + len(states)
             found = compute(leaves[0], leaves[1:end], leaves[end:], kind, trains=True)
         return cls(found, leaves)
@@ -73,7 +79,7 @@ class _AutogradTape:
     def results(self) -> list[Tensor]:
         return [each.detach().clone() for each in self.found]
 
-    def gradients(self, given: list[Tensor]) -> list[Tensor]:
+    def gradients(self, given: list[Tensor], read: list[Tensor]) -> list[Tensor]:
         with _differentiable():
             return _apart(torch.autograd.grad(self.found, self.leaves, given))
 
@@ -91,43 +97,51 @@ class _OneDnnTape:
     around them would take a quarter of the time of a short layer.
     """
 
-    inputs: tuple[Tensor, ...]
     found: tuple[Tensor, ...]
     workspace: Tensor
-    has_biases: bool
 
     @classmethod
     def record(
         cls, x: Tensor, states: list[Tensor], weights: list[Tensor]
     ) -> _OneDnnTape:
-        # The kernel reads memory from its start on, whatever the strides are.
-        x, hidden, cell = (each.contiguous() for each in (x, *states))
-        has_biases = len(weights) == 4
-        # Places that it does not read without biases must be filled, too.
-        filled = weights if has_biases else (*weights, *weights)
-        inputs = (x, *filled, hidden, cell)
-        size = hidden.shape[-1]
+        size, has_biases = states[0].shape[-1], _has_biases(weights)
         settings = (False, [], _LSTM_MODE, size, 1, has_biases, False, False, True)
         # It fills a workspace only where gradients may be asked for.
         with torch.enable_grad():
-            *found, workspace = _FORWARD(*inputs, *settings)
-        return cls(inputs, tuple(found), workspace, has_biases)
+            *found, workspace = _FORWARD(*_inputs(x, states, weights), *settings)
+        return cls(tuple(found), workspace)
 
     def results(self) -> list[Tensor]:
         return [each.clone() for each in self.found]
 
-    def gradients(self, given: list[Tensor]) -> list[Tensor]:
-        size = self.found[1].shape[-1]
+    def gradients(self, given: list[Tensor], read: list[Tensor]) -> list[Tensor]:
+        x, states, weights = read[0], read[1:3], read[3:]
+        size, has_biases = states[0].shape[-1], _has_biases(weights)
         settings: tuple[Any, ...] = (
-            *(False, _LSTM_MODE, size, 1, self.has_biases),
+            *(False, _LSTM_MODE, size, 1, has_biases),
             *(True, False, [], False, self.workspace),
         )
         x, wx, wh, bias, _, hidden, cell = _BACKWARD(
-            *self.inputs, *self.found, *given, *settings
+            *_inputs(x, states, weights), *self.found, *given, *settings
         )
         # Both biases are added to the same gates, so their gradients are equal.
-        biases = [bias, bias.clone()] if self.has_biases else []
+        biases = [bias, bias.clone()] if has_biases else []
         return [x, hidden, cell, wx, wh, *biases]
+
+
+def _inputs(
+    x: Tensor, states: list[Tensor], weights: list[Tensor]
+) -> tuple[Tensor, ...]:
+    """Operands as oneDNN's kernels take them."""
+    # They read memory from its start on, whatever the strides are.
+    x, hidden, cell = (each.contiguous() for each in (x, *states))
+    # Places that are not read without biases must be filled, too.
+    filled = weights if _has_biases(weights) else (*weights, *weights)
+    return (x, *filled, hidden, cell)
+
+
+def _has_biases(weights: list[Tensor]) -> bool:
+    return len(weights) == 4
 
 
 def _suits_onednn(tensors: Iterable[Tensor]) -> bool:
@@ -143,6 +157,24 @@ def _is_plain(tensor: Tensor) -> bool:
     """Of single precision, in the processor's memory, not empty."""
     is_here = tensor.is_cpu and tensor.layout == torch.strided
     return is_here and tensor.dtype == torch.float32 and tensor.numel() > 0
+
+
+_CUDNN_MODES = {"lstm": 2, "gru": 3}
+
+
+def in_one_chunk(weights: list[Tensor], kind: str) -> list[Tensor]:
+    """The weights; for a GPU as parts of one piece of memory, as cuDNN reads them.
+
+    torch would do so, too, and warn that the program should have.
+    """
+    weights = [weight.detach() for weight in weights]
+    if kind not in _CUDNN_MODES or not torch.backends.cudnn.is_acceptable(weights[0]):
+        return weights
+    inputs, size = weights[0].shape[1], weights[1].shape[1]
+    settings = (_CUDNN_MODES[kind], size, 0, 1, False, False)
+    with torch.no_grad():
+        torch._cudnn_rnn_flatten_weight(weights, len(weights), inputs, *settings)
+    return weights
 
 
 def _apart(tensors: Iterable[Tensor]) -> list[Tensor]:

@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -91,6 +93,7 @@ class Tagger(TorchDispatchMode):
         self._modules = modules
         self._numbers = itertools.count()
         self._path: list[str] = []
+        self._thread = threading.get_ident()
         self._is_backward = False
         self._forward_tags: dict[int, Tag] = {}
 
@@ -113,12 +116,15 @@ class Tagger(TorchDispatchMode):
             for hook in hooks:
                 hook.remove()
 
+    # Hooks are those of the process: other threads may run modules of their own.
+
     def _enter(self, module: nn.Module, _: Any) -> None:
         # Unknown modules too: entry and exit must balance.
-        self._path.append(self._modules.get(id(module), ""))
+        if threading.get_ident() == self._thread:
+            self._path.append(self._modules.get(id(module), ""))
 
     def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
-        if self._path:
+        if self._path and threading.get_ident() == self._thread:
             self._path.pop()
 
     def __torch_dispatch__(
@@ -129,6 +135,9 @@ class Tagger(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one operator and tag the nodes it added."""
+        # Three calls of four: PyTorch asks tensors for their device, which is known.
+        if func is torch.ops.prim.device.default and type(args[0]) is FakeTensor:
+            return args[0].fake_device
         proxy_mode = get_proxy_mode()
         if proxy_mode is None:
             return func(*args, **(kwargs or {}))

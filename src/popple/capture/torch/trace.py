@@ -17,7 +17,6 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.func import functional_call
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import (
     get_proxy_mode,
@@ -34,6 +33,7 @@ from popple.capture.torch.losses import LossMarks
 from popple.capture.torch.outside import call_outside
 from popple.capture.torch.rewrites import DECOMPOSITIONS, keep_statistics
 from popple.capture.torch.rules import device_rules, explained_errors
+from popple.capture.torch.swapped import swapped, tensor_at
 from popple.capture.torch.tags import Block, Tagger, newest_node, nodes_after
 from popple.errors import CaptureError
 from popple.graph import Notes
@@ -306,38 +306,20 @@ def _tell_constants(state: Mapping[str, Tensor], values: Mapping[str, Tensor]) -
             get_proxy_slot(state[name], proxy_mode.tracer).constant = value
 
 
-class _Watched(nn.Module):
-    """Runs a module and refuses to have its parameters and buffers replaced."""
-
-    def __init__(self, module: nn.Module, state: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        self._watched = module
-        self._state = state
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module returns."""
-        result = self._watched(*args, **kwargs)
-        for name, tensor in self._state.items():
-            if _attribute(self._watched, name) is not tensor:
+def _call(
+    module: nn.Module, state: Mapping[str, Tensor], args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Call the module with other parameters and buffers, which it must keep."""
+    with swapped(module, state):
+        result = module(*args, **kwargs)
+        for name, tensor in state.items():
+            if tensor_at(module, name) is not tensor:
                 raise CaptureError(
                     f"forward assigns or deletes {name}, a parameter or buffer of the "
                     "model. The new tensor would be lost after the call.",
                     remedy=f"Write into it, {name}.copy_(...), or use a local name.",
                 )
         return result
-
-
-def _call(
-    module: nn.Module, state: dict[str, Tensor], args: Any, kwargs: dict[str, Any]
-) -> Any:
-    """Call the module with other parameters and buffers than its own."""
-    prefixed = {f"_watched.{name}": tensor for name, tensor in state.items()}
-    return functional_call(_Watched(module, state), prefixed, args, kwargs)
-
-
-def _attribute(module: nn.Module, path: str) -> Any:
-    parent, _, name = path.rpartition(".")
-    return getattr(module.get_submodule(parent), name, None)
 
 
 def _differentiate(

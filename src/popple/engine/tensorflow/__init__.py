@@ -1,4 +1,4 @@
-"""TensorFlow engine: runs one traced program as several replicas."""
+"""TensorFlow engine: runs one traced program as several replicas and processes."""
 
 from popple.engine.tensorflow.collectives import (
     all_gather,
@@ -7,6 +7,7 @@ from popple.engine.tensorflow.collectives import (
     exchange,
     in_turn,
 )
+from popple.engine.tensorflow.processes import ALONE, Processes
 from popple.engine.tensorflow.regions import (
     outlined,
     planned,
@@ -17,6 +18,7 @@ from popple.engine.tensorflow.regions import (
 from popple.engine.tensorflow.replicas import (
     ReplicatedProgram,
     Trace,
+    num_local_replicas,
     num_replicas,
     per_replica,
     replica_index,
@@ -24,6 +26,8 @@ from popple.engine.tensorflow.replicas import (
 )
 
 __all__ = [
+    "ALONE",
+    "Processes",
     "ReplicatedProgram",
     "Trace",
     "all_gather",
@@ -31,6 +35,7 @@ __all__ = [
     "all_to_all",
     "exchange",
     "in_turn",
+    "num_local_replicas",
     "num_replicas",
     "outlined",
     "per_replica",

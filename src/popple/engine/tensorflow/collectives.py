@@ -1,8 +1,12 @@
 """What replicas exchange: every replica sends a tensor and receives one.
 
-Replica 0 leads: it takes what all have sent, in order of their index, combines it and
-hands each its result. So sums are added in one order and every replica receives the
-same bits. Tensors pass through queues by reference, nothing is copied on the way.
+The first replica of a process leads: it takes what all have sent, in order of their
+index, combines it and hands each its result. So sums are added in one order and every
+replica receives the same bits. Tensors pass through queues by reference, nothing is
+copied on the way.
+
+Where several processes run the program, their leaders gather what the replicas of all
+have sent and then do the same: results are the same bits however replicas are spread.
 """
 
 from __future__ import annotations
@@ -10,10 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
+from popple.engine.tensorflow.processes import gather
 from popple.engine.tensorflow.regions import region
-from popple.engine.tensorflow.replicas import num_replicas, per_replica, replica_index
+from popple.engine.tensorflow.replicas import (
+    num_local_replicas,
+    num_replicas,
+    per_replica,
+    replica_index,
+    replica_offset,
+)
 from popple.marks import EXCHANGE, NOTHING
 
 __all__ = ["all_gather", "all_reduce_sum", "all_to_all", "exchange", "in_turn"]
@@ -28,9 +39,20 @@ def exchange(tensor: Tensor, combine: Callable[[list[Tensor]], list[Tensor]]) ->
     called while tracing and must give static shapes, the same for all.
     """
     tensor = tf.convert_to_tensor(tensor)
-    count = num_replicas()
-    if count == 1:
+    if num_replicas() == 1:
         return combine([tensor])[0]
+    if num_local_replicas() == 1:
+        with region(EXCHANGE):
+            (result,) = _combined([tensor], combine)
+            return tf.identity(result)
+    return _through_queues(tensor, combine)
+
+
+def _through_queues(
+    tensor: Tensor, combine: Callable[[list[Tensor]], list[Tensor]]
+) -> Tensor:
+    """`exchange` for several replicas of one process, the first of which leads."""
+    count = num_local_replicas()
     like = _shape_of_result(tensor, combine)
     with tf.init_scope():
         sent = [_new_queue(tensor.dtype, tensor.shape) for _ in range(count)]
@@ -39,7 +61,7 @@ def exchange(tensor: Tensor, combine: Callable[[list[Tensor]], list[Tensor]]) ->
     my_given = per_replica([q.queue_ref for q in given], lambda: _emptied(given))
 
     def lead() -> Tensor:
-        results = combine([queue.dequeue() for queue in sent])
+        results = _combined([queue.dequeue() for queue in sent], combine)
         return tf.group(
             *(q.enqueue(part) for q, part in zip(given, results, strict=True))
         )
@@ -47,9 +69,25 @@ def exchange(tensor: Tensor, combine: Callable[[list[Tensor]], list[Tensor]]) ->
     with region(EXCHANGE):
         put = tf.raw_ops.QueueEnqueueV2(handle=my_sent, components=[tensor])
         with tf.control_dependencies([put]):
-            led = tf.cond(tf.equal(replica_index(), 0), lead, tf.no_op)
+            first = tf.equal(replica_index(), replica_offset())
+            led = tf.cond(first, lead, tf.no_op)
         with tf.control_dependencies([led]):
             return _take(my_given, like.dtype, like.shape)
+
+
+def _combined(
+    tensors: list[Tensor], combine: Callable[[list[Tensor]], list[Tensor]]
+) -> list[Tensor]:
+    """What `combine` makes for the replicas of this process, whose tensors are given.
+
+    Everything is gathered, rather than added up on the way: sums are then those of one
+    process to the last bit, at the price of larger messages.
+    """
+    if len(tensors) == num_replicas():
+        return combine(tensors)
+    everyone = tf.unstack(gather(tf.stack(tensors)), num_replicas())
+    first = replica_offset()
+    return combine(everyone)[first : first + len(tensors)]
 
 
 def all_reduce_sum(tensor: Tensor, group_size: int | None = None) -> Tensor:
@@ -85,9 +123,10 @@ def all_to_all(tensor: Tensor) -> Tensor:
 def in_turn(act: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
     """Do `act` in every replica, one after the other in the order of their index.
 
-    Deals the elements of one shared source: element k goes to replica k mod R.
+    Deals the elements of one shared source: element k goes to replica k mod R. Every
+    process has a source of its own.
     """
-    count = num_replicas()
+    count = num_local_replicas()
     if count == 1:
         return list(act())
     with tf.init_scope():

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.framework import auto_control_deps_utils
 from tensorflow.python.ops import handle_data_util, resource_variable_ops
 

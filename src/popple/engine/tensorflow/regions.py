@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 

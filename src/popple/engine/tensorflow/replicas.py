@@ -1,6 +1,8 @@
 """One traced program, run by several replicas at once.
 
 The program is traced a single time and called once per replica in one outer graph.
+Where several processes run it together, each calls it for its own replicas, which are
+numbered through all processes.
 What differs between replicas reaches the program as a captured tensor and is exchanged
 at the call: its copies of the variables, its index, its end of a queue. Replicas talk
 through TensorFlow queues only (:mod:`popple.engine.tensorflow.collectives`): their
@@ -16,17 +18,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.eager.polymorphic_function import atomic_function
 
 from popple.engine.tensorflow.copies import VARYING, VariableCopies
+from popple.engine.tensorflow.processes import ALONE, Processes
 
 __all__ = [
     "ReplicatedProgram",
     "is_varying",
+    "num_local_replicas",
     "num_replicas",
     "per_replica",
     "replica_index",
+    "replica_offset",
     "tracing",
 ]
 
@@ -39,9 +44,13 @@ Reset = Callable[[], Sequence[Tensor]]
 
 @dataclass
 class Trace:
-    """How many replicas a program is traced for, and whether that matters in it."""
+    """How many replicas a program is traced for, and whether that matters in it.
+
+    `num_replicas` are those of this process; each of `processes` has as many.
+    """
 
     num_replicas: int = 1
+    processes: Processes = ALONE
     depends_on_count: bool = False
 
 
@@ -56,9 +65,9 @@ _TRACING = _Tracing()
 
 
 @contextlib.contextmanager
-def tracing(num_replicas: int) -> Iterator[Trace]:
-    """Everything traced inside belongs to a program of so many replicas."""
-    outer, _TRACING.trace = _TRACING.trace, Trace(num_replicas)
+def tracing(num_replicas: int, processes: Processes = ALONE) -> Iterator[Trace]:
+    """Everything traced inside belongs to a program of so many replicas per process."""
+    outer, _TRACING.trace = _TRACING.trace, Trace(num_replicas, processes)
     try:
         yield _TRACING.trace
     finally:
@@ -66,9 +75,19 @@ def tracing(num_replicas: int) -> Iterator[Trace]:
 
 
 def num_replicas() -> int:
-    """Replicas of the program being traced; 1 outside a replicated program."""
+    """Replicas of the program being traced, in all processes; 1 outside of one."""
+    return num_local_replicas() * _TRACING.trace.processes.count
+
+
+def num_local_replicas() -> int:
+    """Replicas of the program being traced that run in this process."""
     _TRACING.trace.depends_on_count = True
     return _TRACING.trace.num_replicas
+
+
+def replica_offset() -> int:
+    """The number of this process' first replica among all replicas."""
+    return _TRACING.trace.processes.index * num_local_replicas()
 
 
 @dataclass(frozen=True)
@@ -80,7 +99,7 @@ class _Varying:
 
 
 def per_replica(values: Sequence[Tensor], reset: Reset | None = None) -> Tensor:
-    """A tensor that is `values[r]` in replica `r` of the program being traced.
+    """A tensor that is `values[r]` in replica `r` of this process.
 
     The values live outside the program: create them under `tf.init_scope`. `reset`
     runs before the replicas start, each time.
@@ -97,10 +116,11 @@ def is_varying(tensor: Tensor) -> bool:
 
 def replica_index() -> Tensor:
     """The number of the replica that computes this, an int32 scalar."""
-    if num_replicas() == 1:
-        return tf.constant(0)
+    first, count = replica_offset(), num_local_replicas()
+    if count == 1:
+        return tf.constant(first)
     with tf.init_scope():
-        indices = [tf.constant(replica) for replica in range(num_replicas())]
+        indices = [tf.constant(replica) for replica in range(first, first + count)]
     return tf.identity(per_replica(indices), name="replica_index")
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from popple.distributed import find_instance
 from popple.engine.torch.replay import MakeFunction
 from popple.engine.torch.straight_line import straight_line
 from popple.errors import UsageError, suggest
@@ -92,7 +93,11 @@ REPLAY = Backend()
 
 def chosen_backend(settings: Settings) -> Backend:
     """The backend that the user's settings name; UsageError if it is not there."""
-    return Backend(settings.backend, settings.device)
+    backend = Backend(settings.backend, settings.device)
+    if backend.device == "cuda" and (instance := find_instance()) is not None:
+        # Instances of a host take its GPUs in turn, and share them if there are fewer.
+        torch.cuda.set_device(instance.local_index % torch.cuda.device_count())
+    return backend
 
 
 def function_maker(backend: str) -> MakeFunction | None:

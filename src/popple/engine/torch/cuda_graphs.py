@@ -11,6 +11,7 @@ do, too, and the host need not wait for the rest of the launch (`outbox.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
@@ -43,6 +44,7 @@ NUM_PLAIN_RUNS = 2
 # Keys contain settings of the optimiser; a program that changes them in every step must
 # not fill the GPU's memory with graphs.
 _NUM_KEPT = 8
+_NUM_NOTED = 64
 _ON_HOST = frozenset({HOST_CALL, PRINT_TENSOR})
 
 
@@ -108,7 +110,7 @@ class CudaGraphs:
         self._on_failure = on_failure
         self._capture = capture
         self._outbox = outbox
-        self._num_runs = 0
+        self._num_runs: Counter[Hashable] = Counter()
         self._is_on = True
         self._captured: dict[Hashable, _Captured] = {}
 
@@ -117,12 +119,19 @@ class CudaGraphs:
     ) -> list[Any]:
         """The results of the function; inputs may be on the host."""
         captured = self._captured.get(key)
-        if captured is None and self._is_on and self._num_runs >= NUM_PLAIN_RUNS:
+        is_known = self._num_runs[key] >= NUM_PLAIN_RUNS
+        if captured is None and self._is_on and is_known:
             captured = self._new(key, function, inputs)
         if captured is not None:
             return captured.launch(inputs)
-        self._num_runs += 1
+        self._note_run(key)
         return function(*(tensor.to(self._capture.device) for tensor in inputs))
+
+    def _note_run(self, key: Hashable) -> None:
+        """Count a plain run of this key; keys of long ago are forgotten."""
+        self._num_runs[key] += 1
+        while len(self._num_runs) > _NUM_NOTED:
+            del self._num_runs[next(iter(self._num_runs))]
 
     def _new(
         self, key: Hashable, function: Function, inputs: Sequence[Tensor]

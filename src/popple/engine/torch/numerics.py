@@ -22,18 +22,56 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from popple.engine.torch.partials import PARTIAL_SUMS
+from popple.engine.torch.rewrites.views import SILENT_WRITERS, overwrites
+from popple.engine.torch.rewrites.wide import compute_in_float, laid_out_like
+from popple.engine.torch.rounding import HalfRounding
 from popple.engine.torch.updates.update import Slots, UpdateRule, apply_update
 from popple.errors import UsageError, suggest
 
 HALF, SINGLE = torch.float16, torch.float32
 
-# A float32 has this many more bits of fraction than a float16.
-_SPARE_BITS = 13
-_SMALLEST_NORMAL = 2.0**-14
-_SMALLEST_STEP = 2.0**-24
+# Numbers from here on are nearer to 2**16, which float16 does not have, than to 65504.
+_TOO_LARGE = 65520.0
 
-SILENT_WRITERS = frozenset({torch.ops.aten.native_batch_norm.default})
-"""Operators that write to their running statistics and do not say so."""
+aten = torch.ops.aten
+EXACT = frozenset(
+    {
+        aten._unsafe_view.default,
+        aten.abs.default,
+        aten.amax.default,
+        aten.amin.default,
+        aten.cat.default,
+        aten.clone.default,
+        aten.embedding.default,
+        aten.empty.memory_format,
+        aten.empty_like.default,
+        aten.flip.default,
+        aten.gather.default,
+        aten.index.Tensor,
+        aten.index_select.default,
+        aten.max.dim,
+        aten.max_pool2d_with_indices.default,
+        aten.maximum.default,
+        aten.min.dim,
+        aten.minimum.default,
+        aten.neg.default,
+        aten.new_zeros.default,
+        aten.ones_like.default,
+        aten.relu.default,
+        aten.repeat.default,
+        aten.roll.default,
+        aten.select_scatter.default,
+        aten.slice_scatter.default,
+        aten.sort.default,
+        aten.stack.default,
+        aten.threshold_backward.default,
+        aten.topk.default,
+        aten.where.self,
+        aten.zeros.default,
+        aten.zeros_like.default,
+    }
+)
+"""Operators whose results are among their operands, but for signs, or 0 or 1."""
 
 
 @dataclass(frozen=True)
@@ -75,49 +113,27 @@ class Arithmetic:
     """Computes as a Numerics says; has random numbers of its own."""
 
     numerics: Numerics
-    _generator: torch.Generator = field(default_factory=torch.Generator)
+    _at_random: HalfRounding = field(init=False)
 
     def __post_init__(self) -> None:
-        self._generator.manual_seed(self.numerics.seed)
+        numerics = self.numerics
+        rounding = HalfRounding(numerics.seed, gives_nan=numerics.nan_on_overflow)
+        object.__setattr__(self, "_at_random", rounding)
 
     def round(self, x: Tensor) -> Tensor:
         """float32 numbers as float16."""
-        rounded = self._to_steps(x) if self.numerics.stochastic_rounding else x
-        half = rounded.to(HALF)
-        if self.numerics.nan_on_overflow:
-            # An infinite operand stays infinite: only a rounding that overflows gives
-            # NaN.
-            is_too_large = half.isinf() & x.isfinite()
-            half = half.masked_fill(is_too_large, torch.nan)
-        return half
+        if self.numerics.stochastic_rounding:
+            return self._at_random(x)
+        half = x.to(HALF)
+        if not self.numerics.nan_on_overflow or _fits(x):
+            return half
+        # An infinite operand stays infinite: only a rounding that overflows gives
+        # NaN.
+        return half.masked_fill(half.isinf() & x.isfinite(), torch.nan)
 
-    def _to_steps(self, x: Tensor) -> Tensor:
-        """The float16 below or above each number; the nearer one is likelier.
-
-        The bits a float16 lacks are the chance of the larger magnitude: added to
-        random bits they carry into the ones that stay.
-        """
-        noise = self._noise(x)
-        bits = x.contiguous().view(torch.int32)
-        # On the bits of the magnitude, so a carry goes to the larger magnitude for both
-        # signs.
-        normal = ((bits + noise) & -(1 << _SPARE_BITS)).view(SINGLE)
-        share = noise / (1 << _SPARE_BITS)
-        # Below the smallest normal number the steps of float16 are equally wide, and
-        # the bits of a float32, whose exponent goes on, do not line up with them.
-        tiny = torch.floor(x / _SMALLEST_STEP + share) * _SMALLEST_STEP
-        rounded = torch.where(x.abs() < _SMALLEST_NORMAL, tiny, normal)
-        return torch.where(x.isfinite(), rounded, x)
-
-    def _noise(self, x: Tensor) -> Tensor:
-        return torch.randint(
-            1 << _SPARE_BITS,
-            x.shape,
-            # Generators belong to a device; ours to the host.
-            generator=self._generator if x.device.type == "cpu" else None,
-            dtype=torch.int32,
-            device=x.device,
-        )
+    def node(self, graph: Graph, wide: Node, like: Tensor) -> Node:
+        """A node that rounds another."""
+        return graph.call_function(self.round, (laid_out_like(graph, wide, like),))
 
     def call(
         self,
@@ -126,18 +142,13 @@ class Arithmetic:
         kwargs: Mapping[str, Any],
         expected: list[bool],
     ) -> Any:
-        """The operator in float32; results that are `expected` so are rounded.
+        """An operator in place, in float32; results `expected` so are rounded.
 
         Arguments it overwrites are rounded where they are.
         """
         lifted = _Lifted()
         single_args, single_kwargs = pytree.tree_map(lifted.lift, (args, kwargs))
-        compute = operator
-        if self.numerics.half_partials and lifted.copies:
-            # Only where an operand was float16: products of float32 keep float32
-            # partials.
-            compute = PARTIAL_SUMS.get(operator, lambda *_: operator)(self.round)
-        result = compute(*single_args, **single_kwargs)
+        result = operator(*single_args, **single_kwargs)
         for argument in overwritten(operator, args, kwargs):
             if id(argument) in lifted.copies:
                 argument.copy_(self.round(lifted.copies[id(argument)][1]))
@@ -208,9 +219,15 @@ def overwritten(
 
 def use_arithmetic(graph: Graph, arithmetic: Arithmetic) -> None:
     """Let the graph's float16 operators compute by `arithmetic`."""
-    for node in graph.nodes:
-        if node.op == "call_function" and _computes_half(node):
-            node.target = _machine_operator(node, arithmetic)
+    rounded = {n for n in graph.nodes if n.op == "call_function" and _computes_half(n)}
+    in_place = {node for node in rounded if overwrites(node)}
+    chosen = {n for n in rounded - in_place if n.target not in EXACT}
+    forms: dict[Any, Callable[..., Any]] = {}
+    if arithmetic.numerics.half_partials:
+        forms = {key: form(arithmetic.round) for key, form in PARTIAL_SUMS.items()}
+    compute_in_float(graph, chosen.__contains__, arithmetic.node, forms)
+    for node in in_place:
+        node.target = _machine_operator(node, arithmetic)
 
 
 def _machine_operator(node: Node, arithmetic: Arithmetic) -> Callable[..., Any]:
@@ -235,6 +252,14 @@ def _computes_half(node: Node) -> bool:
     if schema.is_mutable:
         values += [source.meta.get("val") for source in node.all_input_nodes]
     return any(_is_half(leaf) for leaf in pytree.tree_leaves(values))
+
+
+def _fits(x: Tensor) -> bool:
+    """Whether no number is too large for float16, and none is infinite or NaN."""
+    if not x.numel():
+        return True
+    low, high = torch.aminmax(x)
+    return float(low) > -_TOO_LARGE and float(high) < _TOO_LARGE
 
 
 def _is_half(value: object) -> bool:

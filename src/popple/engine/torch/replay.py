@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -19,9 +19,16 @@ from torch.fx.graph import CodeGen
 
 from popple.capture.torch import TracedLoop, all_nodes, is_random
 from popple.engine.torch.checks import FloatingPointChecks
-from popple.engine.torch.numerics import SILENT_WRITERS, Arithmetic, use_arithmetic
+from popple.engine.torch.half_products import use_float_products
+from popple.engine.torch.numerics import Arithmetic, use_arithmetic
 from popple.engine.torch.rewrites.reuse import reuse_memory
-from popple.engine.torch.rewrites.views import Storage, drop_idle_views, storage_of
+from popple.engine.torch.rewrites.views import (
+    Storage,
+    drop_idle_views,
+    overwrites,
+    storage_of,
+)
+from popple.engine.torch.rewrites.weight_copies import WeightCopies, hoist_copies
 from popple.engine.torch.straight_line import straight_line
 from popple.marks import MARK, operator_name
 
@@ -37,19 +44,21 @@ class Replay:
 
     `shared_outputs` are the results that share memory with an argument or an earlier
     result; they are copied before anyone else sees them. `graph` is what the function
-    was made of, if it was made of one.
+    was made of, if it was made of one. Behind its arguments the function takes the
+    `copies` of weights.
     """
 
     function: Callable[..., Sequence[Any]]
     shared_outputs: frozenset[int]
     graph: Graph | None = None
+    copies: WeightCopies = field(default_factory=lambda: WeightCopies(()))
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Any]:
         """Run once; overwrites arguments that the step overwrites.
 
         The results share memory with nothing else, not even with each other.
         """
-        results = list(self.function(*arguments))
+        results = list(self.function(*arguments, *self.copies.of(arguments)))
         for index in self.shared_outputs:
             results[index] = results[index].clone()
         return results
@@ -69,13 +78,15 @@ def build_replay(
     kept: Iterable[Node] = (),
     arithmetic: Arithmetic | None = None,
     make_function: MakeFunction | None = None,
+    num_weights: int = 0,
 ) -> Replay:
     """A Replay of the traced graph, which is left as it is.
 
     `kept` are nodes of the graph, arguments or constants, that a run must not change
     though the graph writes to them: it writes to copies. Operators of float16 compute
     by `arithmetic`, if given. `make_function` makes the function of the Replay; by
-    default it is straight-line Python.
+    default it is straight-line Python. The first `num_weights` arguments are weights,
+    which change from one update to the next only.
     """
     graph = copy.deepcopy(traced.graph)
     graph.set_codegen(CodeGen())
@@ -86,17 +97,22 @@ def build_replay(
     drop_idle_views(graph)
     graph.eliminate_dead_code(is_impure_node=_has_effect)
     _prepare_loops(graph, arithmetic)
-    # A compiler plans memory itself; it takes the graph before operators write in
-    # place.
-    if make_function is not None:
-        return Replay(make_function(GraphModule(traced, graph)), shared, graph)
     if arithmetic is not None:
         use_arithmetic(graph, arithmetic)
     else:
+        use_float_products(graph)
+    copies = WeightCopies(hoist_copies(graph, num_weights))
+    # A compiler plans memory itself; it takes the graph before operators write in
+    # place.
+    if make_function is not None:
+        function = make_function(GraphModule(traced, graph))
+        return Replay(function, shared, graph, copies)
+    if arithmetic is None:
         # Not with `use_arithmetic`, which replaces operators by functions without such
         # forms.
         reuse_memory(graph, owners)
-    return Replay(straight_line(GraphModule(traced, graph)), shared, graph)
+    function = straight_line(GraphModule(traced, graph))
+    return Replay(function, shared, graph, copies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +148,8 @@ def _body_function(
     _prepare_loops(graph, arithmetic)
     if arithmetic is not None:
         use_arithmetic(graph, arithmetic)
+    else:
+        use_float_products(graph)
     return straight_line(GraphModule(body, graph))
 
 
@@ -206,8 +224,7 @@ def _has_effect(node: Node) -> bool:
         )
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
-    writes = node.target._schema.is_mutable or node.target in SILENT_WRITERS
-    return writes or is_random(node)
+    return overwrites(node) or is_random(node)
 
 
 def _shared_outputs(graph: Graph, owners: dict[Storage, Storage]) -> frozenset[int]:

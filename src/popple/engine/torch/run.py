@@ -9,7 +9,7 @@ over when the outputs of its last one are yielded.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,10 @@ from torch import Tensor
 from popple.engine.torch.cuda_graphs import CudaGraphs
 from popple.engine.torch.replay import Replay, below_autograd
 from popple.engine.torch.updates.gradients import (
+    add_in_pairs,
     add_to_total,
+    join_pairs,
+    restart_total,
     scale_gradients,
     start_total,
 )
@@ -31,19 +34,39 @@ from popple.session import Repetition
 Outputs = list[Tensor]
 MicroBatches = Iterator[Sequence[Tensor]]
 Update = Callable[[UpdateRule, dict[str, Tensor], dict[str, Tensor], Slots], None]
+OnReplica = Callable[[int], None]
+"""Called with the number of a replica before each of its micro-batches."""
+
+
+def _no_preparation(replica: int) -> None:
+    pass
 
 
 @dataclass
 class DeviceMemory:
     """The device's own tensors; `buffers` holds one dict per replica.
 
-    `loss_scale` is there if the step takes one, as its last argument.
+    `make_state` gives the optimiser's state before the first update. `loss_scale` is
+    there if the step takes one, as its last argument.
     """
 
     weights: dict[str, Tensor]
     buffers: list[dict[str, Tensor]]
-    state: Slots = field(default_factory=dict[str, dict[str, Tensor]])
+    make_state: Callable[[], Slots] = dict[str, dict[str, Tensor]]
     loss_scale: LossScale | None = None
+    _state: Slots | None = None
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the optimiser's state has been made."""
+        return self._state is not None
+
+    @property
+    def state(self) -> Slots:
+        """The optimiser's state, made by the first update or whoever else asks."""
+        if self._state is None:
+            self._state = self.make_state()
+        return self._state
 
     def arguments(self, replica: int) -> list[Tensor]:
         """Weights, then buffers, as the step takes them."""
@@ -61,17 +84,20 @@ class InferenceEngine:
         num_outputs: int,
         repetition: Repetition,
         graphs: CudaGraphs | None = None,
+        on_replica: OnReplica = _no_preparation,
     ) -> None:
         self._step = step
         self._num_outputs = num_outputs
         self._repetition = repetition
         self._graphs = graphs
+        self._on_replica = on_replica
 
     def run(self, memory: DeviceMemory, batches: MicroBatches) -> Iterator[Outputs]:
         """Yield the outputs of each micro-batch, in order."""
         states = [memory.arguments(r) for r in range(self._repetition.replicas)]
         for index, batch in enumerate(batches):
             replica = index % len(states)
+            self._on_replica(replica)
             with torch.no_grad(), below_autograd():
                 call = partial(self._call, states[replica])
                 results = _run(self._graphs, (id(memory), replica), call, batch)
@@ -94,26 +120,45 @@ class TrainingEngine:
         num_outputs: int,
         trainable: tuple[str, ...],
         repetition: Repetition,
-        reduce_gradients: Callable[[list[Tensor]], None] | None = None,
+        reduce_gradients: Callable[[list[Tensor]], list[Tensor]] | None = None,
         update: Update = apply_update,
         graphs: CudaGraphs | None = None,
+        on_replica: OnReplica = _no_preparation,
     ) -> None:
         self._step = step
         self._num_outputs = num_outputs
+        self._on_replica = on_replica
         self._trainable = trainable
         self._repetition = repetition
         self._reduce = reduce_gradients
         self._apply = update
         self._graphs = graphs
         self._rates = DeviceRates()
+        self._totals: dict[torch.dtype | None, list[Tensor | None]] = {}
 
     def run(
         self, memory: DeviceMemory, rule: UpdateRule, batches: MicroBatches
     ) -> Iterator[Outputs]:
         """Yield the outputs of each micro-batch; weights change after each group."""
-        if self._owns_gradients or self._reads_gradients(memory):
+        if self._reads_gradients(memory):
             return self._run_groups(memory, rule, batches)
-        return self._run_whole(memory, rule, batches)
+        if not self._owns_gradients:
+            return self._run_whole(memory, rule, batches)
+        if self._can_capture_sums:
+            return self._run_captured(memory, rule, batches)
+        return self._run_groups(memory, rule, batches)
+
+    @property
+    def _can_capture_sums(self) -> bool:
+        """Whether all that happens between two updates can be part of CUDA graphs.
+
+        Several replicas are added in pairs and processes by the host; a running mean
+        would need a graph for each micro-batch.
+        """
+        repetition = self._repetition
+        is_running_mean = repetition.is_mean and repetition.is_running_mean
+        is_alone = repetition.replicas == 1 and self._reduce is None
+        return self._graphs is not None and is_alone and not is_running_mean
 
     def _run_whole(
         self, memory: DeviceMemory, rule: UpdateRule, batches: MicroBatches
@@ -125,12 +170,8 @@ class TrainingEngine:
             # Some kernels keep what their backward needs only with gradients enabled.
             with torch.enable_grad(), below_autograd():
                 scale = _scale_arguments(memory, rule)
-                value = memory.loss_scale.value if memory.loss_scale else 1.0
                 call = partial(self._update_step, memory, followed, state, scale)
-                # Numbers are baked into a captured graph, so the loss scale and all
-                # settings but the rates are part of its key.
-                key = (id(memory), value, self._rates.settings)
-                results = _run(self._graphs, key, call, batch)
+                results = _run(self._graphs, self._key(memory), call, batch)
             yield results[: self._num_outputs]
 
     def _update_step(
@@ -146,6 +187,57 @@ class TrainingEngine:
         self._update(memory, rule, gradients)
         return results[: self._num_outputs]
 
+    def _run_captured(
+        self, memory: DeviceMemory, rule: UpdateRule, batches: MicroBatches
+    ) -> Iterator[Outputs]:
+        """Gradients are added up, and weights updated, where they are made."""
+        state, size = memory.arguments(0), self._repetition.accumulation
+        followed = self._rates.follow(rule)
+        for index, batch in enumerate(batches):
+            position = index % size
+            self._on_replica(0)
+            with torch.enable_grad(), below_autograd():
+                scale = _scale_arguments(memory, rule)
+                place = (position == 0, position == size - 1)
+                call = partial(self._sum_step, memory, followed, state, scale, place)
+                key = (*self._key(memory), place, rule.accumulator_type)
+                results = _run(self._graphs, key, call, batch)
+            yield results[: self._num_outputs]
+
+    def _sum_step(
+        self,
+        memory: DeviceMemory,
+        rule: UpdateRule,
+        state: list[Tensor],
+        scale: list[Tensor],
+        place: tuple[bool, bool],
+        *batch: Tensor,
+    ) -> list[Any]:
+        is_first, is_last = place
+        results = self._step([*state, *batch, *scale])
+        gradients = results[self._num_outputs :][: len(self._trainable)]
+        total = self._totals.get(rule.accumulator_type)
+        if total is None:
+            # The first run is never captured, so this is memory that stays.
+            total = start_total(gradients, rule.accumulator_type)
+            self._totals[rule.accumulator_type] = total
+        elif is_first:
+            restart_total(total, gradients)
+        else:
+            add_to_total(total, gradients, num_before=1, is_running_mean=False)
+        if is_last:
+            self._update(memory, rule, total)
+        return results[: self._num_outputs]
+
+    def _key(self, memory: DeviceMemory) -> tuple[Hashable, ...]:
+        """What a captured update depends on.
+
+        Numbers are baked into a captured graph, so the loss scale and all settings but
+        the rates are part of its key.
+        """
+        value = memory.loss_scale.value if memory.loss_scale else 1.0
+        return id(memory), value, self._rates.settings
+
     def _run_groups(
         self, memory: DeviceMemory, rule: UpdateRule, batches: MicroBatches
     ) -> Iterator[Outputs]:
@@ -155,13 +247,15 @@ class TrainingEngine:
         group = repetition.accumulation * repetition.replicas
         followed = rule if self._graphs is None else self._rates.follow(rule)
         total: list[Tensor | None] = []
+        partials: list[list[Tensor | None]] = []
         for index, batch in enumerate(batches):
             position, replica = index % group, index % len(states)
+            self._on_replica(replica)
             with torch.enable_grad(), below_autograd():
                 scale = _scale_arguments(memory, rule)
                 call = partial(self._gradient_step, states[replica], scale)
                 results = _run(self._graphs, (id(memory), replica), call, batch)
-                total = self._accumulate(rule, total, results, position)
+                total = self._accumulate(rule, total, results, position, partials)
                 self._count_gradients(memory, results)
                 if position == group - 1:
                     self._update(memory, followed, total)
@@ -183,6 +277,7 @@ class TrainingEngine:
         total: list[Tensor | None],
         results: list[Any],
         position: int,
+        partials: list[list[Tensor | None]],
     ) -> list[Tensor | None]:
         """The total with the gradients of one more micro-batch."""
         gradients = results[self._num_outputs :][: len(self._trainable)]
@@ -190,11 +285,15 @@ class TrainingEngine:
         if not self._owns_gradients:
             return gradients
         repetition = self._repetition
+        is_running_mean = repetition.is_mean and repetition.is_running_mean
+        if repetition.accumulation == 1 and not is_running_mean:
+            add_in_pairs(partials, gradients, position)
+            is_last = position == repetition.replicas - 1
+            return join_pairs(partials) if is_last else []
         if position == 0:
             # Without accumulation there is no accumulator, only a sum over replicas.
             dtype = rule.accumulator_type if repetition.accumulation > 1 else None
             return start_total(gradients, dtype)
-        is_running_mean = repetition.is_mean and repetition.is_running_mean
         add_to_total(
             total, gradients, num_before=position, is_running_mean=is_running_mean
         )
@@ -224,7 +323,8 @@ class TrainingEngine:
         if self._reduce is not None:
             # Across processes before scaling: `share` counts the micro-batches of all
             # of them.
-            self._reduce(list(gradients.values()))
+            values = self._reduce(list(gradients.values()))
+            gradients = dict(zip(gradients, values, strict=True))
         factor, loss_scale = self._repetition.share, memory.loss_scale
         if loss_scale is not None:
             factor /= loss_scale.value
@@ -234,7 +334,13 @@ class TrainingEngine:
             gradients = dict(zip(gradients, values, strict=True))
         self._apply(rule, memory.weights, gradients, memory.state)
         if loss_scale is not None:
-            loss_scale.adapt()
+            loss_scale.adapt(self._mean_over_processes)
+
+    def _mean_over_processes(self, share: Tensor) -> Tensor:
+        if self._reduce is None:
+            return share
+        (total,) = self._reduce([share.view(1)])
+        return total / self._repetition.processes
 
 
 def _scale_arguments(memory: DeviceMemory, rule: UpdateRule) -> list[Tensor]:

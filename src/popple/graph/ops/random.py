@@ -9,6 +9,9 @@ OPS = (
     OpDef("random_integers", "random", "Uniform integers.", arity=(0, 1)),
     OpDef("permutation", "random", "Shuffled indices.", arity=(0, 0)),
     OpDef(
-        "dropout", "random", "Elements zeroed by chance, and the mask.", num_outputs=2
+        "dropout",
+        "random",
+        "Elements zeroed by chance, and the mask if it is asked for.",
+        num_outputs=None,
     ),
 )

@@ -16,6 +16,7 @@ from popple.program import (
     Direction,
     Exchange,
     Parallel,
+    Repeat,
     Step,
     StreamCopy,
     TileVector,
@@ -46,10 +47,10 @@ class Traffic:
     def last_of(self, count: int, micro_batch: Step) -> list[Step]:
         """`count` micro-batches, none arriving beside the last one."""
         if count == 1 or not (self.arrivals or self.departures):
-            return [repeat(count, micro_batch, "accumulation")]
+            return [repeat(count, micro_batch, "accumulation", 1)]
         return [
-            repeat(count - 1, self.beside(micro_batch), "accumulation"),
-            micro_batch,
+            repeat(count - 1, self.beside(micro_batch), "accumulation", 1),
+            Repeat(1, micro_batch, "last", 1, first_micro_batch=count - 1),
         ]
 
 
@@ -91,13 +92,19 @@ class IoTiles:
         arrivals, departures = traffic.arrivals, traffic.departures
         if self._options.overlap is not Overlap.ITERATIONS:
             steps = [*arrivals, *inner, *departures, *update]
-            return repeat(num_iterations, sequence(steps, "iteration"), "iterations")
+            whole = sequence(steps, "iteration")
+            return repeat(num_iterations, whole, "iterations", num_micro_batches)
         # In all but the last iteration every micro-batch has another one to run beside.
-        whole = repeat(num_micro_batches, traffic.beside(micro_batch), "accumulation")
+        beside = traffic.beside(micro_batch)
+        whole = repeat(num_micro_batches, beside, "accumulation", 1)
         iteration = sequence([whole, *update], "iteration")
-        before = [repeat(num_iterations - 1, iteration, "iterations")]
-        last = [*inner, *update, *departures]
-        return sequence([*arrivals, *(before if num_iterations > 1 else ()), *last])
+        last = sequence([*inner, *update, *departures], "iteration")
+        if num_iterations == 1:
+            return sequence([*arrivals, *last.steps])
+        each, rounds = num_micro_batches, num_iterations - 1
+        before = repeat(rounds, iteration, "iterations", each)
+        after = Repeat(1, last, "last", each, first_micro_batch=rounds * each)
+        return sequence([*arrivals, before, after])
 
     def _through_buffer(self, step: StreamCopy) -> tuple[StreamCopy, Exchange]:
         """The copy between host and I/O tiles, and the exchange with the others."""

@@ -21,12 +21,13 @@ from popple.plan.lowering.emit import Emitter
 from popple.plan.lowering.io_tiles import IoTiles
 from popple.plan.lowering.pipeline import lower_pipeline
 from popple.plan.lowering.plan_ops import PlannedOps, Progress, plan_ops
+from popple.plan.lowering.streaming import verify_streaming_memory
 from popple.plan.lowering.streams import Streams, find_streams
 from popple.plan.lowering.structure import Structure
 from popple.plan.lowering.update import lower_update
-from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, TileMapping
+from popple.plan.opplan import HostCopy, LinkCopy, OpPlan, PlanStep, TileMapping
 from popple.plan.options import PlanOptions
-from popple.plan.planner import Planner
+from popple.plan.planner import Planner, PlanStore
 from popple.program import Program
 from popple.target import Target
 
@@ -52,13 +53,15 @@ def plan_graph(
     target: Target,
     options: PlanOptions | None = None,
     progress: Progress | None = None,
+    store: PlanStore | None = None,
 ) -> PlannedProgram:
     """Plan every op of a graph and lower it to a program."""
     verify(graph)
     _verify_chips(graph, target)
+    verify_streaming_memory(graph, target)
     options = options or PlanOptions()
     # Tiles for traffic are the last ones: plans see a chip without them.
-    planner = Planner(_for_compute(target, options.io.num_tiles), options)
+    planner = Planner(_for_compute(target, options.io.num_tiles), options, store)
     planned = plan_ops(graph, planner, progress)
     emitter = Emitter(graph, planned, target)
     streams = find_streams(graph, planned)
@@ -102,9 +105,10 @@ def find_outlined(graph: Graph, planned: PlannedOps) -> dict[str, str]:
     The frameworks' compilers make functions of what repeats, layer by layer. With equal
     plans on one chip, operands lie alike and nothing has to be copied to where the
     function has them; such copies are not modelled, so ops that would need them keep
-    their own code. Transfers to other chips and to the host have partners, which
-    differ. Ops of a function share code with those of the same function: it runs on
-    any chip.
+    their own code. Transfers to other chips and streams of the host have partners,
+    which differ; off-chip memory is one partner for all, and the place in its buffer an
+    operand (graphcore/popart, transforms/accumulateouterfragmentparallelizer.cpp). Ops
+    of a function share code with those of the same function: it runs on any chip.
     """
     outlined = _find_repeated(graph.ops, planned.plans)
     for name, function in planned.functions.items():
@@ -121,15 +125,19 @@ def _find_repeated(ops: Iterable[Op], plans: Mapping[str, OpPlan]) -> dict[str, 
     repeated: dict[str, str] = {}
     for op in ops:
         plan = plans[op.name]
-        if not plan.steps or any(
-            isinstance(s, HostCopy | LinkCopy) for s in plan.steps
-        ):
+        if not plan.steps or any(map(_has_partner, plan.steps)):
             continue
         # Code lies in the memory of tiles, so it is shared within a chip only.
         original = first.setdefault((id(plan), op.chip), op.name)
         if original != op.name:
             repeated[op.name] = original
     return repeated
+
+
+def _has_partner(step: PlanStep) -> bool:
+    """Whether a step moves data to or from one certain place beyond the chip."""
+    is_remote_buffer = isinstance(step, HostCopy) and step.is_remote_buffer
+    return isinstance(step, HostCopy | LinkCopy) and not is_remote_buffer
 
 
 def lower_in_turn(

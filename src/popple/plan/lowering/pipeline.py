@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 
 from popple.graph import Graph, Op, Phase
 from popple.plan.lowering.emit import Emitter
@@ -23,6 +24,7 @@ from popple.plan.lowering.structure import Structure, by_chip, merged, repeat, s
 from popple.plan.lowering.update import lower_update
 from popple.program import Call, Parallel, Step
 
+COPIES = "copies between IPUs"
 _COPIES = "copies"
 _LABELS = {
     (True, False): "forward",
@@ -44,8 +46,8 @@ def lower_pipeline(
     cycles = sequence(stages.cycles(execution.accumulation), "pipeline")
     update = lower_update(graph, emitter, streams)
     iteration = sequence([cycles, *update], "iteration")
-    main = repeat(execution.device_iterations, iteration, "iterations")
-    return Structure(main, stages.functions)
+    count, each = execution.device_iterations, execution.accumulation
+    return Structure(repeat(count, iteration, "iterations", each), stages.functions)
 
 
 class _Stages:
@@ -81,7 +83,7 @@ class _Stages:
         turns = range(fill, fill + interval)
         turn = [self._cycle(time, num_micro_batches) for time in turns]
         body = turn[0] if interval == 1 else sequence(turn, "turn")
-        steps.append(repeat(rounds, body, "steady cycles"))
+        steps.append(repeat(rounds, body, "steady cycles", micro_batches=1))
         drain = range(fill + rounds * interval, total)
         return steps + [self._cycle(time, num_micro_batches) for time in drain]
 
@@ -99,17 +101,17 @@ class _Stages:
         self._chips[stage] = work[0].chip if work else 0
 
     def _cycle(self, time: int, num_micro_batches: int) -> Step:
-        """One cycle; a repeated one is numbered by its first round."""
+        """One cycle; micro-batches of a repeated one are those of its first round."""
         numbers = self._micro_batches(time, num_micro_batches)
         active = list(numbers)
         calls: defaultdict[int, list[Step]] = defaultdict(list)
         for stage in active:
-            label = f"{self._labels[stage]} {stage}"
+            label = f"{self._labels[stage]}, stage {stage}"
             call = Call(f"stage{stage}", label, stage, numbers[stage])
             calls[self._chips[stage]].append(call)
         copies = self._copies_of(time)
         # Stages meet before the copies: a chip sends only what is complete.
-        tail = [Call(copies, "copy")] if copies in self.functions else []
+        tail = [Call(copies, COPIES)] if copies in self.functions else []
         stages = self._with_traffic(by_chip(calls, "stages"), active)
         return sequence([stages, *tail], f"cycle{time}")
 
@@ -135,7 +137,9 @@ class _Stages:
             name = self._copies_of(self._execution.cycle_of(op.stage))
             by_function[name] += emitter.op_steps(op)
         for name, steps in by_function.items():
-            self.functions[name] = sequence([merged(steps, name)], name)
+            # They are nobody's, also where there is one: stages of both ends wait.
+            together = replace(merged(steps, name), op="")
+            self.functions[name] = sequence([together], name)
 
     def _with_traffic(self, stages: Step, active: list[int]) -> Step:
         """Stages while host traffic runs on the I/O tiles, if there is any."""

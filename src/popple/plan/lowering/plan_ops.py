@@ -36,6 +36,7 @@ from popple.plan.mapping import (
     source_mapping,
 )
 from popple.plan.opplan import OpPlan, Share, TileMapping
+from popple.plan.plan_log import log_plan
 from popple.plan.planner import GENERIC, Planner
 from popple.plan.side_by_side import share_side_by_side
 
@@ -43,6 +44,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
 _PROGRESS_STEP = 64
+_NEARLY_ALL = 0.9
 # The host streams an input to every chip that reads it, and each has its own copy of a
 # constant.
 _GIVEN_EVERYWHERE = frozenset({Role.INPUT, Role.CONSTANT})
@@ -204,6 +206,7 @@ class _Walk:
         if plan.rule == GENERIC:
             self._planner.count_generic(signature)
         self.plans[op.name] = plan
+        log_plan(op, signature, plan)
         for name, mapping in zip(op.outputs, plan.outputs, strict=True):
             self.mappings[name] = self._shared_mapping(name) or mapping
 
@@ -319,9 +322,13 @@ class _Walk:
     def _set_linear(self, name: str) -> None:
         tensor, chip = self._graph.type_of(name), self._planner.target.chip
         home = self.chips.get(self._graph.root(name), 0)
-        # Small tensors would all begin on tile 0 and fill it: they take turns.
-        mapping = linear_mapping(tensor, chip, self._next_tile[home])
-        self._next_tile[home] += mapping.bytes_by_tile.num_nonzero
+        mapping = linear_mapping(tensor, chip)
+        num_tiles = mapping.bytes_by_tile.num_nonzero
+        # Small tensors would all begin on tile 0 and fill it: they take turns. Those
+        # that lie nearly everywhere lie alike, so that their updates share code.
+        if num_tiles < _NEARLY_ALL * chip.num_tiles:
+            mapping = linear_mapping(tensor, chip, self._next_tile[home])
+            self._next_tile[home] += num_tiles
         self.mappings[name] = mapping
 
 

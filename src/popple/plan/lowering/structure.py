@@ -31,9 +31,9 @@ def sequence(steps: Iterable[Step], name: str = "") -> Sequence:
     return Sequence(tuple(steps), name)
 
 
-def repeat(count: int, body: Step, name: str = "") -> Step:
+def repeat(count: int, body: Step, name: str = "", micro_batches: int = 0) -> Step:
     """`body` so many times; once needs no loop."""
-    return body if count == 1 else Repeat(count, body, name)
+    return body if count == 1 else Repeat(count, body, name, micro_batches)
 
 
 def by_chip(steps: Mapping[int, list[Step]], name: str = "") -> Step:

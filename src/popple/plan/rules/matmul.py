@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from popple.errors import PlanError
-from popple.graph import DType, LinearProduct
+from popple.graph import DType, LinearProduct, SerialSplit, SplitDimension
 from popple.plan.conv import (
     ConvProblem,
     Operand,
@@ -18,6 +18,8 @@ from popple.plan.conv import (
     plan_conv,
 )
 from popple.plan.conv.precision import choose_partials, widest_type
+from popple.plan.conv.search import find_serial_choice
+from popple.plan.conv.splits import Serial
 from popple.plan.opplan import OpPlan, PlanRequest, Rule
 
 
@@ -39,9 +41,31 @@ def plan_matmul(request: PlanRequest) -> OpPlan:
         choose_partials(dtype, request.options.partials),
         result.dtype,
     )
-    if (product := request.signature.notes.linear) is not None:
+    notes = request.signature.notes
+    if (split := notes.serial_split) is not None and split.factor > 1:
+        return _plan_in_parts(request, split, problem)
+    if (product := notes.linear) is not None:
         return _plan_linear(request, product, problem)
     return plan_conv(request, "matmul", problem, _roles(request))
+
+
+def _plan_in_parts(
+    request: PlanRequest, split: SerialSplit, problem: ConvProblem
+) -> OpPlan:
+    """A product in as many parts as the program says, one after the other.
+
+    Rows are cut as columns of the product the other way round.
+    """
+    is_turned = split.dimension is SplitDimension.ROWS
+    if is_turned:
+        shape = problem.out_channels, problem.in_channels, problem.num_rows
+        types = problem.dtype, problem.partials, problem.output
+        problem = matmul_problem(problem.groups, shape, *types)
+    is_inner = split.dimension is SplitDimension.INNER
+    serial = Serial(in_parts=split.factor) if is_inner else Serial(split.factor)
+    memory = request.options.memory_proportion
+    choice = find_serial_choice(problem, own_chip(request), memory, serial)
+    return plan_choice(request, "matmul", problem, _roles(request, is_turned), choice)
 
 
 def _plan_linear(

@@ -5,7 +5,7 @@ These go into the `popple_*` tables and the files beside `profile.pop`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from popple.errors import ReportError
@@ -18,9 +18,11 @@ class Operation:
     """What one op of the user's program costs in one run.
 
     All cycles are of the op's own chip and of all its executions in the run;
-    `chip` and `stage` are None for an op that runs everywhere. `exchange_cycles` are
-    those of all traffic, `link_cycles` and `host_cycles` the parts of it that leave
-    the chip. `memory_bytes` are those of results and temporaries together.
+    `chip` and `stage` are None for an op that runs everywhere. Each cycle belongs to
+    one class: compute, exchange within a chip, links between chips, host, sync; those
+    of `bound_by` are the most. `limited_by` says what kept the planner from a faster
+    plan, if anything did; `remark` what the op is there for, where its kind does not
+    say it. `memory_bytes` are those of results and temporaries together.
     """
 
     id: int
@@ -42,11 +44,75 @@ class Operation:
     num_executions: int = 1
     num_vertices: int = 0
     bound_by: str = ""
+    limited_by: str = ""
+    remark: str = ""
     rule: str = ""
     memory_bytes: int = 0
     temporary_bytes: int = 0
     plan_json: str = ""
     framework_op: str = ""
+
+    @property
+    def cycles_by_class(self) -> dict[str, int]:
+        """Cycles of each class; they add up to all cycles."""
+        return {
+            "compute": self.compute_cycles,
+            "exchange": self.exchange_cycles,
+            "links": self.link_cycles,
+            "host": self.host_cycles,
+            "sync": self.sync_cycles,
+        }
+
+
+@dataclass(frozen=True)
+class ChipTime:
+    """Where the cycles of a run go on one chip; the classes add up to the run."""
+
+    chip: int
+    compute_cycles: int = 0
+    exchange_cycles: int = 0
+    link_cycles: int = 0
+    host_cycles: int = 0
+    sync_cycles: int = 0
+    bubble_cycles: int = 0
+
+    @property
+    def cycles_by_class(self) -> dict[str, int]:
+        """Cycles of each class; bubbles are waits for other chips."""
+        return {
+            "compute": self.compute_cycles,
+            "exchange": self.exchange_cycles,
+            "links": self.link_cycles,
+            "host": self.host_cycles,
+            "sync": self.sync_cycles,
+            "bubbles": self.bubble_cycles,
+        }
+
+
+@dataclass(frozen=True)
+class RoleBytes:
+    """Bytes of one role on the fullest tile of a chip, when it is fullest."""
+
+    chip: int
+    tile: int
+    role: str
+    num_bytes: int
+
+
+def add_times(times: Iterable[ChipTime]) -> dict[str, int]:
+    """Cycles of all chips by class; empty where nothing is known."""
+    sums: dict[str, int] = {}
+    for each in times:
+        for name, cycles in each.cycles_by_class.items():
+            sums[name] = sums.get(name, 0) + cycles
+    return sums
+
+
+def bound_by(cycles_by_class: Mapping[str, int]) -> str:
+    """The class with most of the cycles; the one meaning of the words everywhere."""
+    if not any(cycles_by_class.values()):
+        return ""
+    return max(cycles_by_class, key=lambda name: cycles_by_class[name])
 
 
 @dataclass(frozen=True)

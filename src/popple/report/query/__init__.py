@@ -25,7 +25,7 @@ from popple.report.query.memory import (
     summarize_memory,
 )
 from popple.report.query.operations import costliest, operations, share_of_run
-from popple.report.query.summary import PhaseShare, RunSummary, Summary, summarize
+from popple.report.query.summary import RunSummary, Summary, TimeShare, summarize
 from popple.report.query.variables import variables_on_tile
 from popple.report.query.view import view_data
 
@@ -38,9 +38,9 @@ __all__ = [
     "Liveness",
     "LivenessPeak",
     "MemorySummary",
-    "PhaseShare",
     "RunSummary",
     "Summary",
+    "TimeShare",
     "bytes_by_category",
     "costliest",
     "explain_report",

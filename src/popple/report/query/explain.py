@@ -7,12 +7,12 @@ or too much, is refused with names that are near.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from popple.errors import UsageError, suggest
-from popple.report.parts.extras import Operation
+from popple.report.parts.extras import Operation, add_times, bound_by
 from popple.report.query.explanation import Explanation
 from popple.report.query.operations import operations
 from popple.report.query.plan_record import parse_plan
@@ -27,12 +27,14 @@ class ExplainedRun:
     """The operations of one run, and what else is known by a name.
 
     `free_names` are ops that take no time: views of memory that is there already.
+    `time` is that of all IPUs by class, bubbles included, where it is known.
     """
 
     title: str
     cycles: int
     operations: Sequence[Operation]
     free_names: frozenset[str] = frozenset()
+    time: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def names(self) -> list[str]:
@@ -51,7 +53,8 @@ def explain_report(report: Report, name: str = "") -> Explanation:
     free = frozenset(c.name for c in report.debug_contexts if c.name not in names)
     summary = summarize(report)
     cycles = summary.run.cycles if summary.run else 0
-    return explain_run(ExplainedRun(summary.title, cycles, found, free), name)
+    time = add_times(report.chip_times)
+    return explain_run(ExplainedRun(summary.title, cycles, found, free, time), name)
 
 
 def explain_run(run: ExplainedRun, name: str = "") -> Explanation:
@@ -62,7 +65,7 @@ def explain_run(run: ExplainedRun, name: str = "") -> Explanation:
             remedy="Nothing was run or modelled; write the report again with a run.",
         )
     if not name:
-        return _explain_several(run, run.title, run.operations)
+        return _explain_whole(run)
     for each in run.operations:
         # Exact names first, so that an op whose name is also a part of others can be
         # reached.
@@ -78,6 +81,16 @@ def explain_run(run: ExplainedRun, name: str = "") -> Explanation:
             remedy="Explain the operation that uses it.",
         )
     return _explain_one(run, _find_by_part(run, name))
+
+
+def _explain_whole(run: ExplainedRun) -> Explanation:
+    """The run with its costliest operations, by the time of all its IPUs."""
+    whole = _explain_several(run, run.title, run.operations)
+    if not run.time:
+        return whole
+    # Bubbles are of the run, not of any operation.
+    operation = replace(whole.operation, bound_by=bound_by(run.time))
+    return replace(whole, operation=operation, time=run.time)
 
 
 def find_module(modules: Sequence[str], name: str) -> str:
@@ -148,11 +161,7 @@ def _explain_several(
 
 
 def _add_up(name: str, members: Sequence[Operation]) -> Operation:
-    """One row for several operations, bound by what bounds most of their cycles."""
-    # Weighted by cycles: many small ops must not outvote the one that takes the time.
-    bounds: dict[str, int] = {}
-    for each in members:
-        bounds[each.bound_by] = bounds.get(each.bound_by, 0) + each.cycles
+    """One row for several operations, bound by what takes most of their cycles."""
     total: dict[str, Any] = {
         key: sum(getattr(each, key) for each in members)
         for key in (
@@ -169,10 +178,5 @@ def _add_up(name: str, members: Sequence[Operation]) -> Operation:
         )
     }
     # The id -1 is none of the report's own.
-    return Operation(
-        id=-1,
-        name=name,
-        kind=f"{len(members)} operations",
-        bound_by=max(bounds, key=lambda bound: bounds[bound]),
-        **total,
-    )
+    whole = Operation(id=-1, name=name, kind=f"{len(members)} operations", **total)
+    return replace(whole, bound_by=bound_by(whole.cycles_by_class))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from popple.report.parts.extras import Operation
@@ -18,7 +18,10 @@ _BOUNDS = {
     "links": "links between IPUs",
     "host": "the host's streams",
     "sync": "sync: tiles that wait for each other",
-    "memory": "memory: a faster plan needs more of a tile than the options allow",
+    "bubbles": "bubbles: IPUs that wait for others",
+}
+_LIMITS = {
+    "memory": "a faster plan needs more memory of a tile than the options allow",
 }
 _INDENT = "  "
 _NAME = Column(least=44, most=44)
@@ -33,13 +36,14 @@ class Explanation:
     `share` is the part of the run's time on the chips it uses. `parts` are the
     operations of a layer or of a whole run with their own explanations, costliest
     first, and empty for a single operation; where there are some, `operation` holds
-    their sums and `plan` nothing.
+    their sums and `plan` nothing. `time` is that of all IPUs by class, for a whole run.
     """
 
     operation: Operation
     share: float
     plan: PlanRecord = NO_PLAN
     parts: tuple[Explanation, ...] = ()
+    time: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def name(self) -> str:
@@ -48,21 +52,16 @@ class Explanation:
 
     @property
     def bound_by(self) -> str:
-        """What most of its cycles are spent on, or what kept it from a faster plan."""
+        """The class with most of the cycles."""
         return self.operation.bound_by
 
     @property
-    def cycles_by_phase(self) -> Mapping[str, int]:
-        """Cycles of each phase; they add up to all cycles."""
-        each = self.operation
-        return {
-            "compute": each.compute_cycles,
-            # Stored exchange cycles hold all traffic (see `Operation`).
-            "exchange": each.exchange_cycles - each.link_cycles - each.host_cycles,
-            "links": each.link_cycles,
-            "host": each.host_cycles,
-            "sync": each.sync_cycles,
-        }
+    def cycles_by_class(self) -> Mapping[str, int]:
+        """Cycles of each class; they add up to all cycles.
+
+        Those of a whole run are the cycles of all its IPUs, bubbles included.
+        """
+        return self.time or self.operation.cycles_by_class
 
     @property
     def result_bytes(self) -> int:
@@ -90,7 +89,7 @@ class Explanation:
         return {
             **operation,
             "share": self.share,
-            "cycles_by_phase": dict(self.cycles_by_phase),
+            "cycles_by_class": dict(self.cycles_by_class),
             "result_bytes": self.result_bytes,
             "plan": {**asdict(self.plan), "choice": dict(self.plan.choice)},
             "parts": [part.to_json() for part in self.parts],
@@ -109,6 +108,7 @@ def _head_lines(explanation: Explanation) -> Iterator[str]:
     facts = {
         "layer": each.module,
         "source": each.source_line,
+        "what": each.remark,
         "runs": ", ".join(filter(None, places)),
         "times": render_count(each.num_executions) if each.num_executions > 1 else "",
     }
@@ -116,17 +116,21 @@ def _head_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def _cycle_lines(explanation: Explanation) -> Iterator[str]:
-    cycles = explanation.operation.cycles
+    classes = explanation.cycles_by_class
+    cycles = sum(classes.values()) or explanation.operation.cycles
     share = render_percent(explanation.share)
-    yield f"Cycles: {render_count(cycles)}, {share} of the run"
+    whose = "of all IPUs" if explanation.time else f"{share} of the run"
+    yield f"Cycles: {render_count(cycles)}, {whose}"
     if bound := explanation.bound_by:
         yield f"  bound by {_BOUNDS.get(bound, bound)}"
+    if limit := explanation.operation.limited_by:
+        yield f"  limited by {limit}: {_LIMITS.get(limit, '')}"
     rows = (
-        (phase, render_count(count), render_percent(count / cycles))
-        for phase, count in explanation.cycles_by_phase.items()
+        (name, render_count(count), render_percent(count / cycles))
+        for name, count in classes.items()
         if count
     )
-    # As wide as the longest phase has letters, whichever phases there are.
+    # As wide as the longest class has letters, whichever classes there are.
     columns = (Column(least=8), Column(True, 15), _PERCENT)
     yield from align_rows(rows, columns, _INDENT)
 

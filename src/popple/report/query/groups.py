@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from popple.report.query.memory import MemorySummary
@@ -20,7 +20,12 @@ _SETTINGS = {
     "device_iterations": "device iterations",
     "gradient_accumulation": "gradient accumulation",
     "replicas": "replicas",
-    "samples_per_run": "samples per run",
+}
+_ROLES = "Memory by role, on the fullest tile"
+_MAX_CHIPS = 7
+_RECOMPUTE = {
+    True: "yes: activations are computed again for the backward pass",
+    False: "no: activations are kept for the backward pass",
 }
 
 
@@ -37,7 +42,8 @@ def summary_groups(summary: Summary) -> tuple[Group, ...]:
     groups = (
         Group("Machine", tuple(_machine_rows(summary))),
         Group("Memory", tuple(_memory_rows(summary))),
-        Group("Time", tuple(_time_rows(summary.run))),
+        Group(_ROLES, tuple(_role_rows(summary))),
+        Group("Time", tuple(_time_rows(summary.run, num_replicas(summary)))),
         Group("Energy, estimated", tuple(_energy_rows(summary))),
         Group("Program", tuple(_program_rows(summary))),
         Group("Settings", tuple(_setting_rows(summary))),
@@ -48,10 +54,25 @@ def summary_groups(summary: Summary) -> tuple[Group, ...]:
 def _machine_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     target = summary.target
     yield "target", ", ".join(dict.fromkeys((summary.target_name, target.architecture)))
-    yield "IPUs", render_count(target.num_chips)
+    yield "IPUs", _num_chips(summary)
     yield "tiles of an IPU", render_count(target.tiles_per_chip)
     yield "clock", f"{target.clock_hz / 1e9:.3g} GHz"
     yield "memory of a tile", render_bytes(target.bytes_per_tile)
+
+
+def _num_chips(summary: Summary) -> str:
+    """IPUs of the replica that the report is about, and of all replicas."""
+    count, replicas = summary.target.num_chips, num_replicas(summary)
+    if replicas == 1:
+        return render_count(count)
+    return (
+        f"{render_count(count)} of a replica, {render_count(count * replicas)} in all"
+    )
+
+
+def num_replicas(summary: Summary) -> int:
+    """Replicas that ran; all figures are of one of them unless they say more."""
+    return int(summary.info.get("replicas", 1))
 
 
 def _memory_rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -66,12 +87,34 @@ def _memory_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         f"({render_bytes(memory.peak_tile_bytes)} without gaps)",
     )
     yield (
-        "all tiles",
+        "all tiles" if num_replicas(summary) == 1 else "all tiles of a replica",
         f"{render_bytes(memory.total_bytes)} "
         f"({render_bytes(memory.total_with_gaps_bytes)} with gaps)",
     )
     yield "always live", render_bytes(memory.always_live_bytes)
     yield "transient peak", render_bytes(summary.transient_peak_bytes)
+
+
+def _role_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """What the fullest tile of each IPU holds; of many IPUs, of the fullest."""
+    whole: dict[int, int] = {}
+    roles: dict[str, dict[int, int]] = {}
+    for each in summary.memory_roles:
+        whole[each.chip] = whole.get(each.chip, 0) + each.num_bytes
+        roles.setdefault(each.role, {})[each.chip] = each.num_bytes
+    if not roles:
+        return
+    chips = sorted(sorted(whole, key=lambda chip: -whole[chip])[:_MAX_CHIPS])
+    if len(whole) > 1:
+        yield "IPU", _columns(f"{chip}" for chip in chips)
+    for role in dict.fromkeys(each.role for each in summary.memory_roles):
+        sizes = (roles[role].get(chip, 0) for chip in chips)
+        yield role, _columns(render_bytes(size) for size in sizes)
+    yield "together", _columns(render_bytes(whole[chip]) for chip in chips)
+
+
+def _columns(texts: Iterable[str]) -> str:
+    return " ".join(f"{text:>10}" for text in texts).rstrip()
 
 
 def _fits(memory: MemorySummary) -> str:
@@ -81,22 +124,29 @@ def _fits(memory: MemorySummary) -> str:
     return f"no, {memory.num_tiles_over} tiles over, the fullest by {over}"
 
 
-def _time_rows(run: RunSummary | None) -> Iterator[tuple[str, str]]:
+def _time_rows(run: RunSummary | None, replicas: int) -> Iterator[tuple[str, str]]:
     if run is None:
         return
     name = f" ({run.name})" if run.name else ""
     cycles, seconds = render_count(run.cycles), render_seconds(run.seconds)
     yield f"one run{name}", f"{cycles} cycles, {seconds}"
     if run.samples_per_second is not None:
-        yield "throughput", f"{render_count(run.samples_per_second)} samples/s"
-    for phase in run.phases:
+        rate = f"{render_count(run.samples_per_second)} samples/s"
+        yield "throughput", f"{rate}{_of_all(replicas)}"
+    if run.bound_by:
+        yield "bound by", run.bound_by
+    for share in run.shares:
         yield (
-            phase.name,
-            f"{render_percent(phase.share)}, {render_count(phase.cycles)} cycles of an "
-            "average tile",
+            share.name,
+            f"{render_percent(share.share)}, {render_count(share.cycles)} cycles of an "
+            f"average {run.shares_of}",
         )
     if run.tile_balance is not None:
         yield "tile balance", f"{render_percent(run.tile_balance)} busy while computing"
+
+
+def _of_all(replicas: int) -> str:
+    return f", all {render_count(replicas)} replicas" if replicas > 1 else ""
 
 
 def _energy_rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -104,10 +154,17 @@ def _energy_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if energy is None:
         return
     num_chips = summary.target.num_chips
-    yield "one run", f"{render_joules(energy.joules)}, all IPUs of a replica"
+    replicas = num_replicas(summary)
+    whole = render_joules(energy.joules * replicas)
+    yield (
+        "one run",
+        f"{render_joules(energy.joules)}, all IPUs of a replica"
+        + (f"; {whole}{_of_all(replicas)}" if replicas > 1 else ""),
+    )
     yield (
         "mean power",
-        f"{energy.mean_watts:,.0f} W, {energy.mean_watts / num_chips:,.0f} W of an IPU",
+        f"{energy.mean_watts:,.0f} W, {energy.mean_watts / num_chips:,.0f} W of an IPU"
+        + (" (a replica)" if replicas > 1 else ""),
     )
     causes = {
         "idle": energy.idle_joules,
@@ -132,3 +189,7 @@ def _setting_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     for key, label in _SETTINGS.items():
         if key in summary.info:
             yield label, str(summary.info[key])
+    if samples := summary.info.get("samples_per_run"):
+        yield "samples per run", f"{samples}{_of_all(num_replicas(summary))}"
+    if summary.info.get("is_training"):
+        yield "recomputation", _RECOMPUTE[bool(summary.info["recompute"])]

@@ -20,7 +20,15 @@ _STEP_TOTALS = """
     WHERE steps.program IS NOT NULL AND steps.type != 'Sync'
     GROUP BY 1, 2, 3"""
 
-_EXCHANGES = ("DoExchange", "GlobalExchange")
+# The class of cycles of each type of step; others, such as control, have none.
+_CLASSES = {
+    "OnTileExecute": "compute",
+    "DoExchange": "exchange",
+    "GlobalExchange": "links",
+    "StreamCopy": "host",
+    "StreamCopyBegin": "host",
+    "StreamCopyEnd": "host",
+}
 
 
 def operations(report: Report) -> tuple[Operation, ...]:
@@ -55,7 +63,10 @@ def _operations_of_steps(report: Report) -> tuple[Operation, ...]:
             cycles=cycles,
             chip=chip,
             compute_cycles=cycles if kind == "OnTileExecute" else 0,
-            exchange_cycles=cycles if kind in _EXCHANGES else 0,
+            exchange_cycles=cycles if kind == "DoExchange" else 0,
+            link_cycles=cycles if kind == "GlobalExchange" else 0,
+            host_cycles=cycles if kind.startswith("StreamCopy") else 0,
+            bound_by=_CLASSES.get(kind, ""),
             num_executions=count,
             num_vertices=_num_vertices(programs[program_id], sets),
         )

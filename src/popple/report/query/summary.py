@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from popple.report.parts.execution import CycleTotals
-from popple.report.parts.extras import InfoValue, Operation
+from popple.report.parts.extras import (
+    InfoValue,
+    Operation,
+    RoleBytes,
+    add_times,
+    bound_by,
+)
 from popple.report.parts.target import GraphInfo, TargetInfo
 from popple.report.query.energy import EnergySummary, summarize_energy
 from popple.report.query.liveness import transient_peak_bytes
@@ -19,7 +26,7 @@ _NUM_COSTLIEST = 5
 _PHASES = {
     "compute": ("compute",),
     "exchange": ("internal_exchange",),
-    "inter-chip": ("inter_chip_exchange",),
+    "links": ("inter_chip_exchange",),
     "host": ("stream_copy", "stream_copy_begin", "stream_copy_end"),
     "sync and idle": ("sync",),
 }
@@ -33,8 +40,8 @@ _BALANCE = """
 
 
 @dataclass(frozen=True)
-class PhaseShare:
-    """Cycles an average tile spends in a phase, and their share of the run."""
+class TimeShare:
+    """Cycles of a class on an average IPU or tile, and their share of the run."""
 
     name: str
     cycles: float
@@ -43,13 +50,19 @@ class PhaseShare:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The longest run: its length, and its speed where samples are known."""
+    """The longest run: its length, and its speed where samples are known.
+
+    `shares` add up to the run, on an average IPU or, in genuine files, an average tile:
+    `shares_of` says of which. What the run is `bound_by` is known of IPUs only.
+    """
 
     name: str
     cycles: int
     seconds: float
     samples_per_second: float | None
-    phases: tuple[PhaseShare, ...]
+    shares: tuple[TimeShare, ...]
+    shares_of: str
+    bound_by: str
     tile_balance: float | None
     energy: EnergySummary | None
 
@@ -66,6 +79,7 @@ class Summary:
     graph_info: GraphInfo
     memory: MemorySummary
     transient_peak_bytes: int
+    memory_roles: tuple[RoleBytes, ...]
     num_runs: int
     run: RunSummary | None
     costliest: tuple[Operation, ...]
@@ -85,6 +99,7 @@ def summarize(report: Report) -> Summary:
         graph_info=report.graph_info,
         memory=summarize_memory(report),
         transient_peak_bytes=transient_peak_bytes(report),
+        memory_roles=tuple(report.memory_roles),
         num_runs=len(report.cycle_totals),
         run=_summarize_run(report),
         costliest=costliest(report, _NUM_COSTLIEST),
@@ -132,7 +147,9 @@ def _summarize_run(report: Report) -> RunSummary | None:
         cycles=totals.cycles,
         seconds=seconds,
         samples_per_second=_samples_per_second(report, seconds),
-        phases=_phases(totals, report.target.num_tiles),
+        shares=_shares(report, totals),
+        shares_of="IPU" if report.chip_times else "tile",
+        bound_by=bound_by(add_times(report.chip_times)),
         tile_balance=report.load("steps", _tile_balance),
         energy=summarize_energy(report.info, seconds),
     )
@@ -145,16 +162,23 @@ def _samples_per_second(report: Report, seconds: float) -> float | None:
     return float(samples) / seconds
 
 
-def _phases(totals: CycleTotals, num_tiles: int) -> tuple[PhaseShare, ...]:
+def _shares(report: Report, totals: CycleTotals) -> tuple[TimeShare, ...]:
+    if times := add_times(report.chip_times):
+        return _normed(times, len(report.chip_times))
+    tile_cycles = totals.tile_cycles
     cycles = {
-        name: sum(getattr(totals.tile_cycles, account) for account in accounts)
+        name: sum(getattr(tile_cycles, account) for account in accounts)
         for name, accounts in _PHASES.items()
     }
+    return _normed(cycles, report.target.num_tiles)
+
+
+def _normed(cycles: Mapping[str, int], count: int) -> tuple[TimeShare, ...]:
     # Shares of what is accounted for, so that they add up to 1.
     everything = sum(cycles.values()) or 1
     return tuple(
-        PhaseShare(name, count / num_tiles, count / everything)
-        for name, count in cycles.items()
+        TimeShare(name, each / count, each / everything)
+        for name, each in cycles.items()
     )
 
 

@@ -19,7 +19,7 @@ from popple.report.query.plan_record import parse_plan
 from popple.report.query.summary import Summary, summarize
 from popple.report.read import Report
 
-FORMAT = 1
+FORMAT = 2
 # Bounds the size of the page; the longest slices are kept, which are seen first.
 MAX_SLICES = 20_000
 
@@ -44,6 +44,7 @@ def view_data(report: Report) -> Json:
         "liveness": _liveness(liveness(report)),
         "energy": _energy(summary),
         "operations": [_operation(report, each) for each in operations(report)],
+        "chip_times": [each.cycles_by_class for each in report.chip_times],
         "timeline": [_slice(each) for each in slices],
         "notes": [*summary.notes, *_timeline_notes(num_left_out)],
     }
@@ -146,6 +147,8 @@ def _operation(report: Report, operation: Operation) -> Json:
         "sync_cycles": operation.sync_cycles,
         "flops": operation.flops,
         "bound_by": operation.bound_by,
+        "limited_by": operation.limited_by,
+        "remark": operation.remark,
         "executions": operation.num_executions,
         "rule": operation.rule,
         "bytes": operation.memory_bytes,

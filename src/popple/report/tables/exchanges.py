@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,20 +142,38 @@ class ExchangeWriter:
 def sum_by_chip(traffic: Traffic, tiles_per_chip: int) -> tuple[Runs, Runs, Runs]:
     """Bytes received, bytes sent, and the most one tile moves, for every chip."""
     num_chips = length_of(traffic.received_bytes_by_tile) // tiles_per_chip
-    # The chip of a tile as a third vector: runs are cut where chips end in the same
-    # walk.
-    chips = [(tiles_per_chip, chip) for chip in range(num_chips)]
-    received, sent, most = ([0] * num_chips for _ in range(3))
-    walk = zip_runs(chips, traffic.received_bytes_by_tile, traffic.sent_bytes_by_tile)
-    for count, (chip, received_bytes, sent_bytes) in walk:
-        received[chip] += count * received_bytes
-        sent[chip] += count * sent_bytes
-        most[chip] = max(most[chip], received_bytes + sent_bytes)
-    return _singles(received), _singles(sent), _singles(most)
+    received, sent, most = (defaultdict[int, int](int) for _ in range(3))
+    tile = 0
+    for count, (received_bytes, sent_bytes) in zip_runs(
+        traffic.received_bytes_by_tile, traffic.sent_bytes_by_tile
+    ):
+        stop = tile + count
+        # Most exchanges are of one chip of many: idle tiles are not cut where chips
+        # end.
+        while (received_bytes or sent_bytes) and tile < stop:
+            chip = tile // tiles_per_chip
+            end = min(stop, (chip + 1) * tiles_per_chip)
+            received[chip] += (end - tile) * received_bytes
+            sent[chip] += (end - tile) * sent_bytes
+            most[chip] = max(most[chip], received_bytes + sent_bytes)
+            tile = end
+        tile = stop
+    return (
+        _spread(received, num_chips),
+        _spread(sent, num_chips),
+        _spread(most, num_chips),
+    )
 
 
-def _singles(values: Iterable[int]) -> Runs:
-    return tuple((1, value) for value in values)
+def _spread(values: Mapping[int, int], num_chips: int) -> Runs:
+    """One value for each chip, 0 for those that are not named."""
+    runs: list[tuple[int, int]] = []
+    first = 0
+    for chip in sorted(values):
+        runs += (chip - first, 0), (1, values[chip])
+        first = chip + 1
+    runs.append((num_chips - first, 0))
+    return tuple(run for run in runs if run[0])
 
 
 def _insert_host(

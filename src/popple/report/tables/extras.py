@@ -6,7 +6,13 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import fields
 
-from popple.report.parts.extras import InfoValue, Operation, TimelineSlice
+from popple.report.parts.extras import (
+    ChipTime,
+    InfoValue,
+    Operation,
+    RoleBytes,
+    TimelineSlice,
+)
 from popple.report.tables.rows import RecordTable, columns, insert_rows, select_rows
 
 # Columns of our own tables are named as the fields of their records.
@@ -14,6 +20,16 @@ OPERATIONS = RecordTable(
     "popple_operations",
     Operation,
     columns(*(f.name for f in fields(Operation))),
+)
+CHIP_TIME = RecordTable(
+    "popple_chip_time",
+    ChipTime,
+    columns(*(f.name for f in fields(ChipTime))),
+)
+MEMORY_ROLES = RecordTable(
+    "popple_memory_roles",
+    RoleBytes,
+    columns(*(f.name for f in fields(RoleBytes))),
 )
 TIMELINE = RecordTable(
     "popple_timeline",

@@ -25,12 +25,15 @@ class VectorWriter:
     def __init__(self) -> None:
         self._id_of_runs: dict[Runs, int] = {}
         self._id_of_blob: dict[bytes, int] = {}
+        # By identity, with the vectors themselves so that they stay: steps of equal
+        # layers share theirs.
+        self._ids_of: dict[int, tuple[Sequence[Runs], bytes]] = {}
 
     def id_of(self, runs: Runs) -> int:
         """The id under which this vector is stored."""
         # Two lookups: runs find a vector met before without coding it; blobs join
         # vectors whose runs differ in form only.
-        key = runs if isinstance(runs, StoredRuns) else tuple(runs)
+        key = runs if type(runs) in (tuple, StoredRuns) else tuple(runs)
         found = self._id_of_runs.get(key)
         if found is None:
             blob = encode_rle(key)
@@ -40,7 +43,13 @@ class VectorWriter:
 
     def ids_of(self, vectors: Sequence[Runs]) -> bytes | None:
         """The ids of one vector a chip, as a blob; None for no vectors."""
-        return encode_varints(map(self.id_of, vectors)) if vectors else None
+        if not vectors:
+            return None
+        known = self._ids_of.get(id(vectors))
+        if known is None:
+            known = vectors, encode_varints(map(self.id_of, vectors))
+            self._ids_of[id(vectors)] = known
+        return known[1]
 
     def insert(self, connection: sqlite3.Connection, table: str) -> None:
         """Write the vectors collected so far."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.eager import context, record
 
 from tensorflow_ipu._translate import Arithmetic, arithmetic_of
 
 from .. import _device
-from . import exceptions, float16, rounding
+from . import exceptions, float16, half_products, rounding
 from .made_op import MadeOp
 
 __all__ = ["computing", "configured", "is_computing"]
@@ -53,6 +53,7 @@ class _Callback:
             made = made.giving(rounding.rounded(made))
         else:
             made = made.giving(float16.summed(made))
+            made = made.giving(half_products.multiplied(made))
         if self._arithmetic.stops_somewhere:
             made = made.giving(exceptions.checked(made, self._arithmetic))
         return float16.within_range(made, self._arithmetic.nan_on_overflow)

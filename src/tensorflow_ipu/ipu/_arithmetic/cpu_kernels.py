@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 __all__ = ["complete"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from popple.engine.tensorflow import region
 from popple.marks import NOTHING

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.core.framework import attr_value_pb2
 
 from popple.marks import HALF

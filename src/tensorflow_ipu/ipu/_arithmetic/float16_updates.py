@@ -3,18 +3,19 @@
 TensorFlow's operators that update a variable in one go compute in half precision and
 make infinities of what is too large: a square of 300 spoils Adam's second moment for
 good. On the device an update is arithmetic like any other. So the new values are
-computed step by step, as `float16` has it, and take the place of what the operator
+computed in single precision, rounded once, and take the place of what the operator
 wrote. It is there for the cost model still, for which the steps are none.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ops import gen_training_ops
 
 from . import as_on_device, float16
@@ -42,15 +43,16 @@ def _descend_as_keras(at: Values) -> list[Any]:
 
 
 def _adapt(at: Values) -> list[Any]:
-    """Adam. The factor of the step is in single precision, as the powers are 1 soon."""
-    powers = (1 - tf.cast(at[f"beta{n}_power"], tf.float32) for n in (1, 2))
-    first, second = powers
-    rate = tf.cast(at["lr"], tf.float32) * tf.sqrt(second) / first
+    """Adam."""
+    first, second = (1 - at[f"beta{n}_power"] for n in (1, 2))
+    rate = at["lr"] * tf.sqrt(second) / first
     m = at["m"] * at["beta1"] + at["grad"] * (1 - at["beta1"])
-    v = at["v"] * at["beta2"] + tf.square(at["grad"]) * (1 - at["beta2"])
+    # A square of 300 is too large: the machine has the largest number there.
+    square = _widened(_rounded(tf.square(at["grad"])))
+    v = at["v"] * at["beta2"] + square * (1 - at["beta2"])
     moment = m * at["beta1"] + at["grad"] * (1 - at["beta1"])
     step = (moment if at["use_nesterov"] else m) / (tf.sqrt(v) + at["epsilon"])
-    return [at["var"] - tf.cast(rate, tf.float16) * step, m, v]
+    return [at["var"] - rate * step, m, v]
 
 
 # Operator -> its variables, and what they are after it.
@@ -64,7 +66,8 @@ _UPDATES: Mapping[str, tuple[Sequence[str], Callable[[Values], list[Any]]]] = {
 
 def patch() -> None:
     """Let these operators do so, under all names that TensorFlow has for them."""
-    raw_ops = (tf.raw_ops, tf.compat.v1.raw_ops, tf.compat.v2.raw_ops)
+    faces = ("_api.v2", "_api.v2.compat.v1", "_api.v2.compat.v2")
+    raw_ops = [importlib.import_module(f"tensorflow.{face}.raw_ops") for face in faces]
     for name, (variables, compute) in _UPDATES.items():
         python = f"resource_apply_{name}"
         raw = "".join(word.capitalize() for word in python.split("_"))
@@ -72,6 +75,19 @@ def patch() -> None:
         for owner, attribute in names:
             stock = getattr(owner, attribute)
             setattr(owner, attribute, _stepwise(stock, variables, compute))
+
+
+def _widened(value: Any) -> Any:
+    """A number of any kind, in single precision if it is in half."""
+    is_half = getattr(value, "dtype", None) == tf.float16
+    return tf.cast(value, tf.float32) if is_half else value
+
+
+def _rounded(value: tf.Tensor) -> tf.Tensor:
+    """In half precision; what is too large is the largest number, or no number."""
+    if not as_on_device.configured().nan_on_overflow:
+        value = tf.clip_by_value(value, -tf.float16.max, tf.float16.max)
+    return tf.cast(value, tf.float16)
 
 
 def _stepwise(
@@ -104,7 +120,9 @@ def _update(
             name: tf.raw_ops.ReadVariableOp(resource=given[name], dtype=tf.float16)
             for name in variables
         }
-        values = compute({"use_nesterov": False, **given, **held})
+        at = {"use_nesterov": False, **given, **held}
+        found = compute({name: _widened(value) for name, value in at.items()})
+        values = [_rounded(value) for value in found]
     # The operator writes too, so the new values must be computed before it does.
     with tf.control_dependencies(values):
         done = stock()

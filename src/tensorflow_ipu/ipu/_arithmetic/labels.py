@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import math
 from types import ModuleType
+from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from popple.engine.tensorflow import region
 from popple.marks import NOTHING, SAME
@@ -36,9 +37,10 @@ def complete(module: ModuleType) -> None:
     setattr(module, _NAME, cross_entropy)
 
 
-def _known(features: TensorLike, labels: TensorLike) -> tuple[tf.Tensor, tf.Tensor]:
+def _known(features: Any, labels: Any) -> tuple[tf.Tensor, tf.Tensor]:
     """Rows of logits and labels that the kernel takes; wrong labels spoil their row."""
-    features, labels = tf.convert_to_tensor(features), tf.convert_to_tensor(labels)
+    features = tf.convert_to_tensor(features)
+    labels = tf.convert_to_tensor(labels)
     with region(NOTHING):
         num_classes = tf.cast(tf.shape(features)[-1], labels.dtype)
         is_class = (labels >= 0) & (labels < num_classes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 __all__ = ["MadeOp"]
 

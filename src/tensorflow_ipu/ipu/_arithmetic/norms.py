@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
-from ..ops._tensors import Tensor
+from ..ops._tensors import Tensor, sizes
 
 
 def normalize_groups(
@@ -19,7 +19,7 @@ def normalize_groups(
     The channels lie along `axis`. Group g holds the channels g, g + groups, .. if
     `strided`, else the g-th run of neighbouring channels.
     """
-    shape = [size if size is not None else -1 for size in inputs.shape]
+    shape = [size if size is not None else -1 for size in sizes(inputs)]
     members = shape[axis] // groups
     split = [members, groups] if strided else [groups, members]
     group_axis = axis + 1 if strided else axis

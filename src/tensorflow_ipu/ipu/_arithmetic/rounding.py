@@ -7,16 +7,16 @@ operation itself stays in the graph, for gradients and for the cost model.
 
 from __future__ import annotations
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.compiler.plugin.poplar.driver import backend_config_pb2, threestate_pb2
 from tensorflow.compiler.xla import xla_data_pb2
-from tensorflow.core.framework import attr_value_pb2, types_pb2
 
 from popple.engine.tensorflow import region
 from popple.marks import NOTHING, SAME
 from tensorflow_ipu._translate import Arithmetic
 
 from .float16 import CHOICE_GRADIENT, CONVERSION, MEANT, OVERFLOWING
+from .half_products import in_single_precision, widened
 from .made_op import MadeOp
 
 __all__ = ["is_wanted", "rounded"]
@@ -95,7 +95,9 @@ def _said_by_scope(graph: tf.Graph) -> bool | None:
 
 def rounded(made: MadeOp) -> list[tf.Tensor]:
     """The results, computed in single precision and rounded at random."""
-    wide = _in_single_precision(made.outputs[0].op)
+    op = made.outputs[0].op
+    with region(NOTHING):
+        wide = in_single_precision(op, [widened(tensor) for tensor in op.inputs])
     return [
         _in_place_of(own, other) if own.dtype == tf.float16 else own
         for own, other in zip(made.outputs, wide, strict=True)
@@ -111,37 +113,6 @@ def _in_place_of(own: tf.Tensor, wide: tf.Tensor) -> tf.Tensor:
         # A choice that is none: the gradient of it goes to what was computed in half
         # precision, as there is no gradient of bits.
         return tf.where(True, half, given)
-
-
-def _in_single_precision(op: tf.Operation) -> list[tf.Tensor]:
-    """What the same operation gives for the same operands in single precision."""
-    attrs = {
-        name: _single(value)
-        for name, value in op.node_def.attr.items()
-        if not name.startswith("_")  # marks, which come from the scopes around
-    }
-    with region(NOTHING):
-        inputs = [_widened(tensor) for tensor in op.inputs]
-        types = [tf.float32 if y.dtype == tf.float16 else y.dtype for y in op.outputs]
-        return op.graph._create_op_internal(
-            op.type, inputs, types, attrs=attrs, op_def=op.op_def
-        ).outputs
-
-
-def _widened(tensor: tf.Tensor) -> tf.Tensor:
-    return tf.cast(tensor, tf.float32) if tensor.dtype == tf.float16 else tensor
-
-
-def _single(value: attr_value_pb2.AttrValue) -> attr_value_pb2.AttrValue:
-    """An attribute of an operation, with single precision for half."""
-    half, single = types_pb2.DT_HALF, types_pb2.DT_FLOAT
-    changed = attr_value_pb2.AttrValue()
-    changed.CopyFrom(value)
-    if value.type == half:
-        changed.type = single
-    for index, kind in enumerate(value.list.type):
-        changed.list.type[index] = single if kind == half else kind
-    return changed
 
 
 def _to_steps(x: tf.Tensor) -> tf.Tensor:

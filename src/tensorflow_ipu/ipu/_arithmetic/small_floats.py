@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from ..ops._tensors import Tensor
 

@@ -165,8 +165,8 @@ class _MultiReplicaDistribution(_Category):
     def _check(self) -> None:
         if self.process_count > 0 and running_on_ipu_model():
             raise Exception(
-                "Multi-replica distribution is not supported on the IPU model. "
-                f"Set {self._get_full_name('process_count')} to 0."
+                f"{self._get_full_name('process_count')} is {self.process_count}, but "
+                "several processes are not supported on the IPU model. Set it to 0."
             )
         if self.process_count and not 0 <= self.process_index < self.process_count:
             raise ValueError(

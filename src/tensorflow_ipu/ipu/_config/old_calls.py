@@ -385,10 +385,19 @@ def set_pooling_options(
 
 @_replaced_by("gcl_poplar_options")
 def set_gcl_options(
-    opts: IpuOptions, gcl_options: Mapping[str, str] | None = None, **gone: Any
+    opts: IpuOptions,
+    gcl_options: Mapping[str, str] | int | None = None,
+    num_io_tiles: int | Mapping[str, str] = 0,
 ) -> IpuOptions:
-    """Options of the library that replicas exchange data with."""
-    _refuse_unknown(gone)
+    """Options of the library that replicas exchange data with.
+
+    Before 1.4 the number of I/O tiles was told here, and came first.
+    """
+    if isinstance(gcl_options, int):
+        gcl_options, num_io_tiles = num_io_tiles or {}, gcl_options
+    if num_io_tiles:
+        opts.num_io_tiles = num_io_tiles
+        gcl_options = {} if gcl_options is None else gcl_options
     if not isinstance(gcl_options, dict):
         raise TypeError("`gcl_options` must be a dictionary")
     add_options(opts.gcl_options, gcl_options)
@@ -400,8 +409,13 @@ def set_report_options(
     opts: IpuOptions,
     graph_options: Mapping[str, str] | None = None,
     execution_options: Mapping[str, str] | None = None,
+    report_options: Mapping[str, str] | None = None,
 ) -> IpuOptions:
-    """Options of reports. Those of executions have no field any more."""
+    """Options of reports. Those of executions have no field any more.
+
+    `report_options` is what both were called before 1.2.
+    """
+    graph_options = report_options if graph_options is None else graph_options
     _add(opts.profiling.graph_options, graph_options, "graph_options")
     if execution_options:
         logging.warn(

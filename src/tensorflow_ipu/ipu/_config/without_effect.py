@@ -12,6 +12,7 @@ from typing import Any
 
 from tensorflow.compiler.plugin.poplar.driver import threestate_pb2
 
+from popple.session.poplar_options import ENGINE
 from tensorflow_ipu._translate import (
     TRANSLATED,
     WITHOUT_EFFECT,
@@ -33,7 +34,6 @@ _OLD_DEFAULTS: Mapping[str, Any] = {
     "speed_size_config.merge_infeed_io_copies": False,
 }
 _OPERATORS = ("convolution_options", "matmul_options", "slice_options")
-_REPORTS = "autoReport."
 
 
 def name_unused_options(
@@ -53,7 +53,8 @@ def name_unused_options(
         if f"poplar_options.{option}" not in TRANSLATED:
             note_without_effect("poplar_options.*", option)
     for option in _options_of(options, ["compilation_options"]):
-        if not option.startswith(_REPORTS):
+        known = ENGINE.get(option)
+        if known is None or known.without_effect:
             note_without_effect("compilation_poplar_options.*", option)
 
 

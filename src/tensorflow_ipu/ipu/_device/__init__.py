@@ -17,6 +17,7 @@ from .devices import (
     on_reset,
     ordinal_of,
     reset,
+    running,
     system,
     use_ipu_model,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "on_reset",
     "ordinal_of",
     "reset",
+    "running",
     "system",
     "use_ipu_model",
 ]

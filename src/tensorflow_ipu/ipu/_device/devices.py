@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tensorflow.compiler.plugin.poplar.driver import config_pb2
@@ -17,7 +18,7 @@ from tensorflow.python.framework import device as device_lib
 from tensorflow.python.framework import errors
 
 from popple.device import Device, Lease
-from popple.errors import DeviceBusyError, DeviceError
+from popple.errors import DeviceBusyError, DeviceError, PoppleError
 from popple.target import System
 from tensorflow_ipu._types import IpuOptions, Message
 
@@ -37,6 +38,7 @@ __all__ = [
     "on_reset",
     "ordinal_of",
     "reset",
+    "running",
     "system",
     "use_ipu_model",
 ]
@@ -92,7 +94,7 @@ class Devices:
             self._options = options
             try:
                 self._open(options)
-            except errors.OpError:
+            except (errors.OpError, PoppleError):
                 self._release()
                 self._options = None
                 raise
@@ -169,6 +171,9 @@ class Devices:
         wanted = self._selection(ordinal)
         if wanted is None:
             return 1
+        lease = self._leases.get(ordinal)
+        if lease is not None and lease.is_held:
+            return lease.device.num_chips
         if wanted.WhichOneof("selection") == "cfg_index":
             return _get_device(wanted.cfg_index).num_chips
         return wanted.auto_count
@@ -243,6 +248,11 @@ class Devices:
             f"Could not attach /device:IPU:{ordinal}, which is expected to have "
             f"{count} IPU(s): {cause} See `gc-monitor` for who uses what.",
         )
+
+    def running(self, ordinal: int) -> AbstractContextManager[None]:
+        """A program runs inside the block: others see the device's IPUs as busy."""
+        lease = self._leases.get(ordinal)
+        return nullcontext() if lease is None else lease.activity.running()
 
     def on_reset(self, callback: Callable[[], None]) -> None:
         """Call `callback` whenever the configuration or the programs are forgotten."""
@@ -341,6 +351,11 @@ def connection_type(ordinal: int = 0) -> int:
 def attach(ordinal: int = 0) -> None:
     """To be called before something runs on a device: holds its IPUs, or raises."""
     _DEVICES.attach(ordinal)
+
+
+def running(ordinal: int = 0) -> AbstractContextManager[None]:
+    """To be entered while something runs on a device: its IPUs are seen as busy."""
+    return _DEVICES.running(ordinal)
 
 
 def use_ipu_model() -> bool:

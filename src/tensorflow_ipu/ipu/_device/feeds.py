@@ -6,22 +6,16 @@ Synthetic data is what feeds carry when TF_POPLAR_FLAGS asks for no transfers.
 from __future__ import annotations
 
 import itertools
-import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.distribute import distribute_lib
 
 from .. import _errors
 from . import poplar_flags
 
 _NUMBERS = itertools.count()
-
-# Arguments of older releases: what they set follows from the program today.
-_FORMER_ARGUMENTS = frozenset(
-    {"feed_name", "replication_factor", "data_to_prefetch", "io_batch_size"}
-)
 
 
 def new_name() -> str:
@@ -39,20 +33,6 @@ def checked_ordinal(device_ordinal: Any) -> int:
     if device_ordinal < 0:
         raise ValueError(f"Device ordinal must be >= 0, not {device_ordinal}.")
     return device_ordinal
-
-
-def accept_former_arguments(owner: str, arguments: Mapping[str, Any]) -> None:
-    """Warn of arguments that older releases had; refuse any other."""
-    unknown = sorted(set(arguments) - _FORMER_ARGUMENTS)
-    if unknown:
-        raise TypeError(f"{owner} got an unexpected keyword argument {unknown[0]!r}")
-    for name in arguments:
-        warnings.warn(
-            f"{owner}: `{name}` is an argument of older releases and has no effect;"
-            " remove it.",
-            DeprecationWarning,
-            stacklevel=3,
-        )
 
 
 def check_sizes(kind: str, shapes: Iterable[tf.TensorShape]) -> None:

@@ -25,12 +25,14 @@ __all__ = [
     "Flag",
     "Flags",
     "Initializer",
+    "executable_cache",
     "read",
     "running_on_ipu_model",
     "uses_synthetic_data",
 ]
 
 _VARIABLE = "TF_POPLAR_FLAGS"
+_LAUNCHERS_CACHE = "POPDIST_EXECUTABLE_CACHE_PATH"
 
 
 class Category(Enum):
@@ -111,7 +113,9 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "null_data_feed": Flag(_bool, False, "infeeds send zeros, not the data"),
     "log_cycle_count": Flag(int, -1, "log the modelled cycles of a run (tile number)"),
-    "executable_cache_path": Flag(str, "", "keep what compiling finds out, here"),
+    "executable_cache_path": Flag(
+        str, "", "keep compiled programs in this directory, as *.poplar_exec"
+    ),
     "max_infeed_threads": Flag(int, -1, "threads that read an infeed"),
     "max_compilation_threads": Flag(int, -1, "threads that compile a program"),
     "while_loop_brute_force_max_trip_count": Flag(
@@ -146,6 +150,7 @@ class Flags:
     synthetic_data_initializer: Initializer | None
     null_data_feed: bool
     log_cycle_count: int
+    executable_cache_path: str
 
     def __post_init__(self) -> None:
         synthetic = self.use_synthetic_data or self.synthetic_data_categories
@@ -176,6 +181,15 @@ def read() -> Flags:
 def running_on_ipu_model() -> bool:
     """Whether programs run on the IPU Model and attach to no IPU."""
     return read().use_ipu_model
+
+
+def executable_cache() -> Path | None:
+    """The directory of the executable cache, if there is one: the flag's, or poprun's.
+
+    The flag beats the launcher's option, which is for all programs of a job.
+    """
+    path = read().executable_cache_path or os.environ.get(_LAUNCHERS_CACHE, "")
+    return Path(path) if path else None
 
 
 def uses_synthetic_data(category: Category) -> bool:

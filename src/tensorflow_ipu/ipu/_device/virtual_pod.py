@@ -1,7 +1,7 @@
 """The virtual pod that TensorFlow devices are made of, and the log of the back end.
 
-POPPLE_TARGET names the system, a Bow Pod16 unless it is set. TF_IPU_COUNT, which test
-suites use, says how many IPUs there are: a larger pod is taken, or less of it used.
+`popple.device.find_machine` says which one. TF_IPU_COUNT, which test suites use, says
+how many IPUs there are: a larger machine is taken, or less of it used.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from popple.device import Device, Pod
+from popple.device import Device, Pod, find_machine
 from popple.errors import DeviceError
 from popple.session.settings import DEFAULT_TARGET, read_settings
-from popple.target import System, list_systems, load_system
+from popple.target import System, load_system
 
 __all__ = [
     "find_devices",
@@ -34,7 +34,11 @@ _SOURCE = "tensorflow/compiler/plugin/poplar/driver/executor.cc:660"
 
 def find_pod() -> Pod | None:
     """The pod of this machine; None if TF_IPU_COUNT says that there is none."""
-    return Pod(_system()) if _max_ipus() > 0 else None
+    count = _max_ipus()
+    if count <= 0:
+        return None
+    least = count if "TF_IPU_COUNT" in os.environ else 0
+    return Pod(find_machine(read_settings().target, min_chips=least))
 
 
 def find_devices(num_ipus: int) -> tuple[Device, ...]:
@@ -83,18 +87,6 @@ def log_attached(ordinal: int, device: Device) -> None:
         f"{datetime.now():%Y-%m-%d %H:%M:%S.%f}: I {_SOURCE}] "
         f"Device /device:IPU:{ordinal} attached to IPU{plural}: {device.id}\n"
     )
-
-
-def _system() -> System:
-    system = load_system(read_settings().target or DEFAULT_TARGET)
-    larger = (
-        other
-        for other in list_systems()
-        if other.chip.name == system.chip.name and other.num_chips >= _max_ipus()
-    )
-    if "TF_IPU_COUNT" not in os.environ or _max_ipus() <= system.num_chips:
-        return system
-    return min(larger, key=lambda other: other.num_chips, default=system)
 
 
 def _max_ipus() -> int:

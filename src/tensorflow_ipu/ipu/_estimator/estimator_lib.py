@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from . import export
 from .estimator import Estimator, WarmStartSettings

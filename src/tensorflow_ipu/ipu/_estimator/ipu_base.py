@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.training import training_util
 
 from tensorflow_ipu._types import Infeed, Returned
@@ -55,7 +55,7 @@ class IPUEstimatorBase(estimator.Estimator):
             raise ValueError(
                 "`config` must be an `ipu_run_config.RunConfig`: give one."
             )
-        if params is not None and not isinstance(params, dict):
+        if not isinstance(params, dict | None):
             raise ValueError(f"`params` must be a dict, not {type(params).__name__}.")
         given = {mode: size for mode, size in batch_sizes.items() if size is not None}
         if given and _BATCH_SIZE in (params or {}):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.saved_model import tag_constants
 from tensorflow.python.saved_model.model_utils import export_utils
 

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.platform import tf_logging as logging
 
 from popple.files import replace_file
 
 from .._errors import error
+
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    SyntaxError,
+    TypeError,
+)
 
 __all__ = ["ElementWriter", "as_text", "check_described", "read", "write"]
 
@@ -40,8 +53,7 @@ def read(
     """The arrays of those names, from whichever of the files has them."""
     found: dict[str, Any] = {}
     for path in paths:
-        with np.load(path, allow_pickle=False) as archive:
-            found.update(archive)
+        found.update(_load(path))
     missing = [name for name in names if name not in found]
     extra = sorted(set(found) - set(names)) if strict else []
     if missing or extra:
@@ -53,6 +65,21 @@ def read(
     if print_stats:
         logging.info(f"Read {len(names)} tensors from {len(paths)} file(s)")
     return [found[name] for name in names]
+
+
+def _load(path: str) -> dict[str, Any]:
+    try:
+        # Opened here: NumPy leaves a file open that it cannot read.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            return dict(archive)
+    except FileNotFoundError:
+        raise
+    # What a file that was cut short or changed makes NumPy and zipfile raise.
+    except (*_DAMAGE, OSError, ValueError) as damage:
+        raise error(
+            tf.errors.DataLossError,
+            f"{path} is damaged, or no file of tensors: {damage}. Write it again.",
+        ) from damage
 
 
 def check_described(metadata: str, shapes: Sequence[Any]) -> None:

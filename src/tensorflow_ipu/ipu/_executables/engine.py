@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from .executable_files import PROGRAM, Executable, Value
+from .safe_programs import parse_program
 
 v1 = tf.compat.v1
 _CAPACITY = 2**31 - 1
@@ -101,7 +102,7 @@ class _Run:
             places[feed.placeholder] = queue.queue_ref
         for feed, queue in zip(executable.outfeeds, answers, strict=True):
             places[feed.placeholder] = queue.queue_ref
-        definition = v1.GraphDef.FromString(executable.program)
+        definition = parse_program(executable.program)
         (self._program,) = tf.import_graph_def(
             definition, places, return_elements=[PROGRAM], name="application"
         )

@@ -1,35 +1,36 @@
 """Executables: programs that were traced once and run later, also elsewhere.
 
-A file is a zip archive of
+A file is an archive (`popple.session.archive`) of
 
-    header.json      format, version, and what feeds each placeholder of the program
+    header.json      what feeds each placeholder of the program
     signature.pb     the inputs and outputs, as programs ask for them
     program.pb       the program, a GraphDef with an operation named "program"
     values/N.npy     values of variables and constants
 
-Nothing in it is code of Python's; it is written beside its place and then moved there.
+All of it is data, with checksums, and `safe_programs` says which operations the program
+may have; the file is written beside its place and then moved there.
 """
 
 from __future__ import annotations
 
 import io
-import json
-import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.compiler.plugin.poplar.driver import poplar_executable_pb2
 
-from popple.errors import UsageError
-from popple.files import replace_file
+from popple.errors import DamagedFileError, UsageError
+from popple.session.archive import Archive, read_archive, render_json, write_archive
 from tensorflow_ipu._types import Message
 
-_FORMAT = "popple executable"
-_VERSION = 1
+from .safe_programs import parse_program
+
+_KIND = "tensorflow program"
+_VERSION = 2
 PROGRAM = "program"
 
 
@@ -95,67 +96,98 @@ class Executable:
             raise FileNotFoundError(
                 f"Failed to open file for writing: {place.parent} does not exist."
             )
-        with replace_file(place) as draft, zipfile.ZipFile(draft, "w") as archive:
-            self._fill(archive)
-
-    def _fill(self, archive: zipfile.ZipFile) -> None:
         header = {
-            "format": _FORMAT,
-            "version": _VERSION,
             "infeeds": [asdict(feed) for feed in self.infeeds],
             "outfeeds": [asdict(feed) for feed in self.outfeeds],
             "starts": [asdict(value) for value in self.starts],
             "outputs": [asdict(value) for value in self.outputs],
             "values": list(self.values),
         }
-        archive.writestr("header.json", json.dumps(header, indent=1))
-        archive.writestr("signature.pb", self.signature().SerializeToString())
-        archive.writestr("program.pb", self.program)
-        for index, array in enumerate(self.values.values()):
-            content = io.BytesIO()
-            # No pickles: a file that is exchanged must not be able to run code.
-            np.save(content, array, allow_pickle=False)
-            archive.writestr(f"values/{index}.npy", content.getvalue())
+        saved = map(_saved, self.values.values())
+        parts = {
+            "header.json": render_json(header),
+            "signature.pb": self.signature().SerializeToString(),
+            "program.pb": self.program,
+            **{f"values/{index}.npy": data for index, data in enumerate(saved)},
+        }
+        write_archive(place, parts, {"kind": _KIND, "version": _VERSION})
 
 
 def read(path: str) -> Executable:
     """Read a file that `Executable.write` has written."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            return _read(archive, path)
-    except FileNotFoundError:
-        raise
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError) as error:
+        archive = read_archive(path)
+        _check_kind(archive)
+        return _read(archive)
+    except (DamagedFileError, ValueError, TypeError, KeyError) as error:
+        why = error.why if isinstance(error, DamagedFileError) else str(error)
         raise UsageError(
-            f"This is no executable that can be read ({error}).",
+            f"This is no executable that can be read: {why}.",
             where=str(path),
             remedy="Write it again, with application_compile_op or serving.",
         ) from error
 
 
-def _read(archive: zipfile.ZipFile, path: str) -> Executable:
-    header = json.loads(archive.read("header.json"))
-    if (header["format"], header["version"]) != (_FORMAT, _VERSION):
-        raise UsageError(
-            f"This is a {header['format']!r} of version {header['version']}, not"
-            f" version {_VERSION}.",
-            where=str(path),
-            remedy="Write it again with this release.",
-        )
-    arrays = {
-        name: np.load(
-            io.BytesIO(archive.read(f"values/{index}.npy")), allow_pickle=False
-        )
-        for index, name in enumerate(header["values"])
-    }
+def _check_kind(archive: Archive) -> None:
+    found = archive.description
+    if found.get("kind") != _KIND:
+        raise ValueError("it is none of TensorFlow's")
+    if found.get("version") != _VERSION:
+        raise ValueError(f"it is of version {found.get('version')}, not {_VERSION}")
+
+
+def _read(archive: Archive) -> Executable:
+    header = archive.json("header.json")
+    program = archive.part("program.pb")
+    # Before anything is built of it: files come from anywhere.
+    parse_program(program)
     return Executable(
-        program=archive.read("program.pb"),
-        infeeds=[Feed(**feed) for feed in header["infeeds"]],
-        outfeeds=[Feed(**feed) for feed in header["outfeeds"]],
-        starts=[Value(**value) for value in header["starts"]],
-        outputs=[Value(**value) for value in header["outputs"]],
-        values=arrays,
+        program=program,
+        infeeds=[_checked_feed(**feed) for feed in header["infeeds"]],
+        outfeeds=[_checked_feed(**feed) for feed in header["outfeeds"]],
+        starts=[_checked_value(**value) for value in header["starts"]],
+        outputs=[_checked_value(**value) for value in header["outputs"]],
+        values={
+            name: _loaded(archive.part(f"values/{index}.npy"))
+            for index, name in enumerate(header["values"])
+        },
     )
+
+
+def _checked_feed(**fields: Any) -> Feed:
+    feed = Feed(**fields)
+    for dtype, shape in zip(feed.types, feed.shapes, strict=True):
+        _check_tensor(dtype, shape)
+    return feed
+
+
+def _checked_value(**fields: Any) -> Value:
+    value = Value(**fields)
+    _check_tensor(value.dtype, value.shape)
+    return value
+
+
+def _check_tensor(dtype: str, shape: Sequence[int]) -> None:
+    """ValueError for types and shapes that no program has."""
+    if dtype not in _ELEMENT_TYPES:
+        raise ValueError(f"{dtype!r} is no type")
+    if not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise ValueError(f"{shape!r} is no shape")
+
+
+def _saved(array: Any) -> bytes:
+    content = io.BytesIO()
+    # No pickles: a file that is exchanged must not be able to run code.
+    np.save(content, array, allow_pickle=False)
+    return content.getvalue()
+
+
+def _loaded(data: bytes) -> Any:
+    try:
+        return np.load(io.BytesIO(data), allow_pickle=False)
+    # A header that promises more than there is, or is no header.
+    except (EOFError, MemoryError, SyntaxError) as error:
+        raise ValueError("one of its values is no array") from error
 
 
 def _streamed(feeds: Sequence[Feed]) -> list[Value]:

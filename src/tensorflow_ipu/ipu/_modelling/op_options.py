@@ -10,10 +10,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from popple.errors import UsageError
 from popple.graph import DType, Notes, Phase
 from popple.options import OpOptions
 
-__all__ = ["notes_of", "op_options"]
+__all__ = ["check_options", "notes_of", "op_options"]
 
 # Recurrent layers and solvers begin with the options of products (rnn_util.cc and
 # poplar_util.cc of the device's TensorFlow).
@@ -55,11 +56,29 @@ def op_options(configured: Any, stage_options: str = "") -> OpOptions:
 
 def notes_of(options: Mapping[str, Any]) -> Notes:
     """What options of Poplar are in the planner's words; others change no plan."""
-    proportion = float(options.get("availableMemoryProportion") or 0)
+    proportion = _proportion(options)
     return Notes(
         memory_proportion=proportion if proportion > 0 else None,
         partials=_PARTIALS.get(str(options.get("partialsType"))),
     )
+
+
+def check_options(configured: Any) -> None:
+    """Refuse values that no plan could be made with, before a program runs."""
+    for field in sorted(_LISTS):
+        _proportion(_pairs(getattr(configured, field)), field)
+
+
+def _proportion(options: Mapping[str, Any], where: str = "") -> float:
+    given = options.get("availableMemoryProportion") or 0
+    try:
+        return float(given)
+    except ValueError:
+        raise UsageError(
+            f"availableMemoryProportion must be a number, but is {given!r}.",
+            where=where,
+            remedy='Write it like {"availableMemoryProportion": "0.6"}.',
+        ) from None
 
 
 def _by_family(options: Mapping[str, Mapping[str, Any]]) -> dict[str, Notes]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.framework import ops
 
 __all__ = ["Arguments", "arguments_of"]

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from popple.session import read_settings
+
 from .. import _device
 from .._device import trace_events
 from .cycle_counts import log_cycles
@@ -98,9 +100,15 @@ def running(*programs: TracedProgram) -> Iterator[None]:
     for program in programs:
         program.add_run()
         log_cycles(program)
+    if read_settings().is_model_only:
+        # Everything up to here was capturing; the rest would compute.
+        raise SystemExit(0)
     for program in traced:
         _DEVICES.begin(program)
-    yield
+    with contextlib.ExitStack() as busy:
+        for ordinal in dict.fromkeys(p.settings.ordinal for p in programs):
+            busy.enter_context(_device.running(ordinal))
+        yield
     for program in traced:
         _DEVICES.end(program)
 

@@ -18,21 +18,25 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import tensorflow.compat.v2 as tf
 from tensorflow.python.platform import tf_logging as logging
 
-from popple.errors import PoppleError, UsageError
+from popple.errors import OutOfMemoryError, PoppleError, UsageError
 from popple.session import (
     CostRequest,
     ModelledCost,
     ProgramReport,
+    compile_program,
     engine_options,
-    find_report,
+    follow_log_variables,
+    log_run,
     read_settings,
 )
 
-from .. import _device
-from .._device import trace_events
+from .. import _device, _errors
+from .._device import poplar_flags, trace_events
 from . import program_arguments
+from .kept_programs import find_kept
 from .program_settings import ProgramSettings
 
 if TYPE_CHECKING:
@@ -70,7 +74,7 @@ class TracedProgram:
         # Weakly: a report is no reason to keep a graph and its constants in memory.
         self._graph = weakref.ref(graph)
         self._cost = ModelledCost(self._cost_request)
-        self._is_compiled = False
+        self._is_compiled = self._is_loaded = False
         self._report: ProgramReport | None = None
 
     def modelled(self) -> Modelled:
@@ -86,31 +90,63 @@ class TracedProgram:
         if self._is_compiled:
             return
         # The configuration may have changed since the program was modelled.
-        self._is_compiled, self._cost = True, ModelledCost(self._cost_request)
-        self._report = self._find_report()
-        if self._report is not None:
-            self._begin(self._report)
+        self._is_compiled, self._cost = True, self._find_cost()
+        self._report = self._model()
         if trace_events.is_wanted(self.settings.ordinal):
             self._trace()
 
-    def _find_report(self) -> ProgramReport | None:
-        """Where the program's report goes, if the configuration or the shell asks."""
-        configured = _device.get_options(self.settings.ordinal)
-        given = {item.option: item.value for item in configured.compilation_options}
-        return find_report(
-            self.name.replace("/", "_"),
-            engine_options(given),
-            read_settings(),
-            self._cost.write_report,
-            own_name=_dated_name,
+    def _find_cost(self) -> ModelledCost:
+        """The program's cost, from the executable cache if the shell names one."""
+        directory = poplar_flags.executable_cache()
+        if directory is None:
+            self._is_loaded = False
+            return ModelledCost(self._cost_request)
+        kept, self._is_loaded = find_kept(self.name, directory, self._key)
+        return ModelledCost(self._cost_request, kept)
+
+    def _key(self) -> str:
+        """What the program is called in the executable cache."""
+        # Loaded like what models programs: most have no cache.
+        from .program_keys import program_key
+
+        ordinal = self.settings.ordinal
+        return program_key(
+            self._live_graph(),
+            self._find_ops(),
+            self._results,
+            self.settings,
+            _device.get_options(ordinal),
+            _device.system(ordinal),
         )
 
-    def _begin(self, report: ProgramReport) -> None:
-        """Write a report; a program that cannot be modelled runs all the same."""
+    def _model(self) -> ProgramReport | None:
+        """What the configuration or the shell asks of the model; the report, if any.
+
+        A program that cannot be modelled runs all the same.
+        """
+        configured = _device.get_options(self.settings.ordinal)
+        given = {item.option: item.value for item in configured.compilation_options}
+        engine, settings = engine_options(given), read_settings()
+        follow_log_variables()
+        name = self.name.replace("/", "_")
         try:
-            report.begin()
+            return compile_program(
+                name,
+                self._cost,
+                engine,
+                settings,
+                _dated_name,
+                is_ipu_model=poplar_flags.running_on_ipu_model(),
+                is_loaded=self._is_loaded,
+            )
+        except OutOfMemoryError as error:
+            self.forget()  # what was refused once is refused again
+            text = f"[Poplar][Compile engine] graph_memory_allocation_error: {error}"
+            kind = tf.errors.ResourceExhaustedError
+            raise _errors.error(kind, text) from error
         except PoppleError as error:
             logging.warning(f"No report was written for {self.name}: {error}")
+            return None
 
     def _trace(self) -> None:
         """Note the compilation; one that cannot be modelled says nothing more."""
@@ -125,6 +161,7 @@ class TracedProgram:
     def add_run(self) -> None:
         """The program is about to run."""
         self.compile()
+        log_run(self.name)
         if self._report is not None:
             self._report.add_run()
 
@@ -173,7 +210,9 @@ class TracedProgram:
 
 def _dated_name() -> str:
     """The directory of a report as the vendor's TensorFlow calls it."""
-    return f"tf_report__{datetime.now():%Y-%m-%d__%H-%M-%S-%f}__{os.getpid()}"
+    now = datetime.now()
+    time = f"{now:%Y-%m-%d__%H-%M-%S}.{now.microsecond // 1000:03}"
+    return f"tf_report__{time}__{os.getpid()}"
 
 
 class _Programs:

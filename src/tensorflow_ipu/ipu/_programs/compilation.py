@@ -12,7 +12,14 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from popple.engine.tensorflow import Trace, num_replicas, tracing
+from popple.engine.tensorflow import (
+    ALONE,
+    Processes,
+    Trace,
+    num_local_replicas,
+    processes,
+    tracing,
+)
 
 from .. import _device, sharding
 from .._arithmetic import as_on_device
@@ -84,7 +91,7 @@ def assuming(count: int, ordinal: int) -> Iterator[Trace]:
     """
     outer, _COMPILING.ordinal = _COMPILING.ordinal, ordinal
     try:
-        with tracing(count) as trace:
+        with tracing(count, processes_of(ordinal)) as trace:
             yield trace
     finally:
         _COMPILING.ordinal = outer
@@ -96,7 +103,7 @@ def declare_shards(num_ipus: int) -> None:
     if _COMPILING.ordinal is None:
         return
     # Tracing further would be in vain: queues and collectives depend on the number.
-    if replicas_for(declared_shards(), _COMPILING.ordinal) != num_replicas():
+    if replicas_for(declared_shards(), _COMPILING.ordinal) != num_local_replicas():
         raise AnotherCountError
 
 
@@ -106,10 +113,25 @@ def declared_shards() -> int:
 
 
 def replicas_for(num_shards: int, ordinal: int) -> int:
-    """How many replicas of `num_shards` IPUs each the device holds; at least one."""
+    """Replicas of `num_shards` IPUs each that the device holds here; at least one."""
     # The machine hands out IPUs in powers of two: three shards take four of them.
     per_replica = 1 << (max(num_shards, 1) - 1).bit_length()
     return max(_device.num_ipus(ordinal) // per_replica, 1)
+
+
+def processes_of(ordinal: int) -> Processes:
+    """Which processes run the programs of a device together, as it is configured."""
+    options = _device.get_options(ordinal)
+    count = options.multi_replica_process_count
+    # A configuration for several processes may be tried without the others.
+    if count <= 1 or not processes.is_joined():
+        return ALONE
+    return Processes(options.multi_replica_process_index, count)
+
+
+def runs_alone(count: int, ordinal: int) -> bool:
+    """Whether a program of so many replicas here exchanges nothing with others."""
+    return count == 1 and processes_of(ordinal) == ALONE
 
 
 def shards_of(operations: Iterable[Any]) -> int:

@@ -12,14 +12,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.eager.polymorphic_function import (
     function_type_utils,
     polymorphic_function,
     tracing_compilation,
 )
 
-from popple.engine.tensorflow import ReplicatedProgram
+from popple.engine.tensorflow import Processes, ReplicatedProgram
 from tensorflow_ipu._translate import Arithmetic
 from tensorflow_ipu._types import Function, Returned
 
@@ -32,13 +32,16 @@ from .compilation import (
     assuming,
     declared_shards,
     operations_of,
+    processes_of,
     program_scope,
     replicas_for,
     replicas_of,
+    runs_alone,
 )
 
-# What is part of a trace beside the function: replicas, and how numbers are computed.
-_Conditions = tuple[int, Arithmetic]
+# What is part of a trace beside the function: replicas here, processes that run it
+# together, and how numbers are computed.
+_Conditions = tuple[int, Processes, Arithmetic]
 _PLAIN = Arithmetic()
 
 
@@ -59,9 +62,11 @@ class _Traces:
             weakref.WeakKeyDictionary()
         )
 
-    def function(self, function: Function, count: int) -> polymorphic_function.Function:
+    def function(
+        self, function: Function, count: int, ordinal: int
+    ) -> polymorphic_function.Function:
         """`function` as one that was never traced under other conditions."""
-        conditions = (count, as_on_device.configured())
+        conditions = (count, processes_of(ordinal), as_on_device.configured())
         known = self._functions.setdefault(function, {})
         if conditions not in known:
             python_function = getattr(function, "python_function", function)
@@ -97,7 +102,7 @@ def run_function(
     # A first guess: most programs are not sharded, and one that is says so when traced.
     count = replicas_for(1, ordinal)
     with program_scope(), _errors.in_plain_words():
-        if count == 1:
+        if runs_alone(count, ordinal):
             return _run_alone(function, args, kwargs, ordinal)
         return _run_replicated(function, args, kwargs, ordinal, count)
 
@@ -124,14 +129,16 @@ def _prepared(
 ) -> tuple[_modelling.TracedProgram, Callable[[Sequence[Any]], Any]]:
     _device.attach(ordinal)
     count = replicas_for(num_shards, ordinal)
-    if as_on_device.configured() != _PLAIN:
-        function = _TRACES.function(function, count)
+    alone = runs_alone(count, ordinal)
+    if as_on_device.configured() != _PLAIN or not alone:
+        function = _TRACES.function(function, count, ordinal)
     with program_scope(), assuming(count, ordinal):
         concrete, _ = _traced(function, args, {})
     asserts = _TRACES.asserts(concrete)
     name, graph = concrete.graph.name, concrete.graph
-    traced = _modelling.record(name, graph, num_replicas=count, ordinal=ordinal)
-    if count > 1:
+    total = count * processes_of(ordinal).count
+    traced = _modelling.record(name, graph, num_replicas=total, ordinal=ordinal)
+    if not alone:
         program = _TRACES.program(concrete, count)
         pack = concrete.function_type.pack_output
         return traced, lambda tensors: pack(
@@ -163,7 +170,7 @@ def _run_replicated(
     count: int,
 ) -> Returned:
     """Trace for `count` replicas and run; anew if the trace shows another number."""
-    traced = _TRACES.function(function, count)
+    traced = _TRACES.function(function, count, ordinal)
     try:
         with assuming(count, ordinal):
             concrete, inputs = _traced(traced, args, kwargs)
@@ -176,7 +183,8 @@ def _run_replicated(
     if needed != count:
         return _run_replicated(function, args, kwargs, ordinal, needed)
     name, graph = concrete.graph.name, concrete.graph
-    program = _modelling.record(name, graph, num_replicas=count, ordinal=ordinal)
+    total = count * processes_of(ordinal).count
+    program = _modelling.record(name, graph, num_replicas=total, ordinal=ordinal)
     replicated = _TRACES.program(concrete, count)
     asserts = _TRACES.asserts(concrete) and tf.executing_eagerly()
     with runs.running(program):
@@ -212,7 +220,7 @@ def _run_alone(
     if not isinstance(function, polymorphic_function.Function):
         return function(*args, **kwargs)
     if as_on_device.configured() != _PLAIN:
-        function = _TRACES.function(function, 1)
+        function = _TRACES.function(function, 1, ordinal)
     concrete = function.get_concrete_function(*args, **kwargs)
     graph = concrete.graph
     program = _modelling.record(graph.name, graph, ordinal=ordinal)

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.distribute import device_util
 from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.ops import variable_scope
 
-from popple.engine.tensorflow import ReplicatedProgram
+from popple.engine.tensorflow import Processes, ReplicatedProgram
 from tensorflow_ipu._translate import Arithmetic
 from tensorflow_ipu._types import Returned
 
@@ -50,7 +50,15 @@ def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Returned:
     # Kept on the graph, to go with it.
     found = compilation.shards_of(compilation.with_called(added))
     num_shards = max(found, compilation.declared_shards())
-    built = _Built(building, held, count, added, num_shards, as_on_device.configured())
+    built = _Built(
+        building,
+        held,
+        count,
+        added,
+        num_shards,
+        as_on_device.configured(),
+        compilation.processes_of(ordinal),
+    )
     setattr(graph, _PROGRAMS, [*getattr(graph, _PROGRAMS, ()), built])
     return held
 
@@ -66,18 +74,39 @@ class _MadeVariables:
     def __init__(self) -> None:
         self._made: list[Any] = []
         self._left: list[Any] = []
+        self._counts: dict[str, int] | None = None
 
     @contextlib.contextmanager
     def scope(self, scope: object) -> Iterator[None]:
         """Build inside; `scope` is the variable scope the program was built in."""
         self._left = list(self._made)
         with (
+            self._scopes_counted(),
             variable_scope.variable_scope(
                 scope, auxiliary_name_scope=False, custom_getter=self._get
             ),
             tf.variable_creator_scope(self._create),
         ):
             yield
+            self._built = dict(_scope_store().variable_scopes_count)
+
+    @contextlib.contextmanager
+    def _scopes_counted(self) -> Iterator[None]:
+        """Variable scopes of a program differ from those of programs before it.
+
+        TensorFlow forgets how many there were when the scope is left; and a program
+        that is built anew has to begin where it began the first time.
+        """
+        store = _scope_store()
+        outside = dict(store.variable_scopes_count)
+        is_first, self._built = self._counts is None, {}
+        self._counts = outside if self._counts is None else self._counts
+        store.variable_scopes_count = dict(self._counts)
+        try:
+            yield
+        finally:
+            counted = {**outside, **self._built} if is_first else outside
+            store.variable_scopes_count = counted
 
     def _get(
         self, getter: Callable[..., Any], name: str, *args: Any, **kw: Any
@@ -101,6 +130,10 @@ class _MadeVariables:
         return variable
 
 
+def _scope_store() -> Any:
+    return variable_scope.get_variable_scope_store()
+
+
 @dataclass(frozen=True)
 class _Building:
     """What it takes to build a program: its function, and where it was called."""
@@ -114,7 +147,7 @@ class _Building:
 
     def build(self, count: int) -> tuple[Any, int]:
         """Outputs, and the replicas it was built for: sharding may leave fewer."""
-        if count == 1:
+        if compilation.runs_alone(count, self.ordinal):
             with self.variables.scope(self.scope):
                 return self.function(*self.inputs), 1
         return self._build_replicated(count)
@@ -181,14 +214,16 @@ class _Built:
     added: Sequence[Any]
     num_shards: int
     arithmetic: Arithmetic
+    processes: Processes
 
     def follow_device(self) -> None:
         """Build again if the device has other replicas or another arithmetic."""
-        wanted = compilation.replicas_for(self.num_shards, self.building.ordinal)
-        arithmetic = as_on_device.configured()
-        if wanted == self.count and arithmetic == self.arithmetic:
+        ordinal = self.building.ordinal
+        wanted = compilation.replicas_for(self.num_shards, ordinal)
+        conditions = as_on_device.configured(), compilation.processes_of(ordinal)
+        if wanted == self.count and conditions == (self.arithmetic, self.processes):
             return
-        self.arithmetic = arithmetic
+        self.arithmetic, self.processes = conditions
         graph = ops.get_default_graph()
         num_before = len(graph.get_operations())
         # The old operations stay in the graph, where TensorFlow has no way to remove

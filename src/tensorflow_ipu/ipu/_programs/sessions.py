@@ -6,17 +6,20 @@ configure it "on demand" expect; one that reaches none leaves the device alone.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.framework import device as device_lib
+
+from popple.engine.tensorflow import ALONE, processes
 
 from .. import _device, _errors, _modelling, sharding
 from .._modelling import TracedProgram, runs
-from . import assertions, outside_compilation
+from . import assertions, compilation, outside_compilation
 
 _REACHED = "_popple_reached"
 # How the names of functions begin that are called for each replica.
@@ -36,6 +39,8 @@ _PASSIVE = frozenset(
         "VarIsInitializedOp",
     }
 )
+_ARRAY = "TensorArrayV3"
+_OLD_VARIABLES = frozenset({"Variable", "VariableV2"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # A variable on the device may be initialised from the host without the device.
 _BOOKKEEPING = frozenset({"AssignVariableOp", "NoOp", "VarHandleOp"})
@@ -46,18 +51,42 @@ def run(
     graph: tf.Graph,
     fetches: object,
     *args: Any,
+    is_soft: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Run `fetches` with a session's own `run`."""
+    """Run `fetches` with a session's own `run`.
+
+    With `is_soft` what no IPU can do may be done by the host.
+    """
     reached = _reached(graph, fetches)
+    if not is_soft:
+        _check_variables(reached.misplaced)
     # Attached here and not when the graph is built, as the device need not exist then.
     for ordinal, num_shards in reached.places.items():
         check_shards(num_shards, ordinal)
         _device.attach(ordinal)
     if not reached.programs:
         runs.touch(reached.variables)
+    if reached.programs and _is_of_several_processes(reached):
+        args, kwargs = _as_one_step(graph, fetches, args, kwargs)
     with _errors.in_plain_words(), runs.running(*reached.programs):
         return assertions.run_session(stock, graph, fetches, *args, **kwargs)
+
+
+def _is_of_several_processes(reached: _Reached) -> bool:
+    return any(compilation.processes_of(ordinal) != ALONE for ordinal in reached.places)
+
+
+def _as_one_step(
+    graph: tf.Graph, fetches: object, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of a session's `run` that make it one step of all processes."""
+    names = [op.name for op in _operations(graph, fetches)]
+    # `run(fetches, feed_dict, options, run_metadata)`.
+    given = dict(zip(("feed_dict", "options", "run_metadata"), args, strict=False))
+    given |= kwargs
+    given["options"] = processes.run_options(given.get("options"), names)
+    return (), given
 
 
 def check_shards(num_shards: int, ordinal: int) -> None:
@@ -74,14 +103,22 @@ def check_shards(num_shards: int, ordinal: int) -> None:
 
 @dataclass(frozen=True)
 class _Reached:
-    """What a run reaches.
+    """What a run of `operations` reaches.
 
-    `places` says over how many IPUs each device is sharded, by its number.
+    `places` says over how many IPUs each device is sharded, by its number. The
+    variables in `misplaced` are on IPUs, which have no kernel for them.
     """
 
+    graph: tf.Graph
+    operations: Sequence[Any]
     places: Mapping[int, int]
-    programs: Sequence[TracedProgram]
     variables: Sequence[str]
+    misplaced: Sequence[Any] = ()
+
+    @functools.cached_property
+    def programs(self) -> Sequence[TracedProgram]:
+        """What runs on IPUs, compiled when it is first asked for: IPUs come first."""
+        return _record_programs(self.graph, self.operations) if self.places else []
 
 
 def _reached(graph: tf.Graph, fetches: object) -> _Reached:
@@ -101,9 +138,38 @@ def _reached(graph: tf.Graph, fetches: object) -> _Reached:
 def _find_reached(graph: tf.Graph, operations: list[Any]) -> _Reached:
     needed = list(sharding.dependencies(operations))
     places = _find_places(needed)
-    programs = _record_programs(graph, operations) if places else []
     variables = [op.name for op in needed if op.type == "VarHandleOp"]
-    return _Reached(places, programs, variables)
+    misplaced = [op for op in needed if _is_misplaced(op)]
+    return _Reached(graph, operations, places, variables, misplaced)
+
+
+def _is_misplaced(op: tf.Operation) -> bool:
+    """Whether it is a variable of old style, no resource, on an IPU."""
+    return op.type in _OLD_VARIABLES and _ordinal_of(op) is not None
+
+
+def _check_variables(misplaced: Sequence[Any]) -> None:
+    """Refuse variables that an IPU cannot hold, in words that programs look for."""
+    for op in misplaced:
+        beside = [each for each in op.graph.get_operations() if _is_beside(each, op)]
+        kinds = sorted({each.type for each in (op, *beside)})
+        raise _errors.error(
+            tf.errors.InvalidArgumentError,
+            f"Cannot assign a device for operation '{op.name}': it is on {op.device}, "
+            "and no supported kernel for IPU devices is available.\n"
+            "Colocation Debug Info:\n"
+            + "".join(f"{kind}: {_kernels_of(kind)}\n" for kind in kinds)
+            + "An IPU holds resource variables: make it in a variable scope with "
+            "use_resource=True, or in an ipu_scope.",
+        )
+
+
+def _is_beside(op: tf.Operation, other: tf.Operation) -> bool:
+    return f"loc:@{other.name}".encode() in op.colocation_groups() and op is not other
+
+
+def _kernels_of(kind: str) -> str:
+    return "CPU" if kind.startswith(("Assign", "Variable")) else "CPU IPU"
 
 
 def _operations(graph: tf.Graph, fetches: object) -> Iterable[Any]:
@@ -154,8 +220,13 @@ def _record_programs(graph: tf.Graph, roots: Sequence[Any]) -> list[TracedProgra
     needed = sharding.dependencies(roots)
     calls = Counter(filter(None, map(_replicated_function, needed)))
     if calls:
+        num_processes = compilation.processes_of(0).count
         return [
-            _modelling.record(name, graph._get_function(name).graph, num_replicas=count)
+            _modelling.record(
+                name,
+                graph._get_function(name).graph,
+                num_replicas=count * num_processes,
+            )
             for name, count in calls.items()
         ]
     found: list[TracedProgram] = []
@@ -219,9 +290,16 @@ def _beside(op: tf.Operation) -> str:
     """The device of what an operation is to be beside: first values, of variables."""
     if op.type == "Const":
         return ""  # nothing has to be computed for it
+    if op.type == _ARRAY:  # is put where it is first written to
+        users = (user for tensor in op.outputs for user in tensor.consumers())
+        return next((user.device for user in users if user.device), "")
     names = {group.decode().removeprefix("loc:@") for group in op.colocation_groups()}
     try:
         others = map(op.graph.get_operation_by_name, names - {op.name})
-        return next((other.device for other in others), "")
+        return next((other.device or _of_array(other) for other in others), "")
     except KeyError:
         return ""  # it is outside the function that the operation is in
+
+
+def _of_array(op: tf.Operation) -> str:
+    return _beside(op) if op.type == _ARRAY else ""

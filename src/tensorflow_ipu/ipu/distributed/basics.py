@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import popdist
+from popple.distributed import get_instance
 
 __all__ = [
     "init",
@@ -40,10 +41,10 @@ def rank() -> int:
 
 
 def local_size() -> int:
-    """Number of instances on this host: PopDist's are all on one."""
-    return size()
+    """Number of instances on this host."""
+    return get_instance().local_count
 
 
 def local_rank() -> int:
     """Which of the instances on this host this is."""
-    return rank()
+    return popdist.getLocalInstanceIndex()

@@ -1,21 +1,34 @@
 """IPUHorovodStrategyV1: what `PopDistStrategy` took the place of.
 
-It added up gradients on the hosts, between the processes of a program; the IPUs of one
-process were no concern of it. One process is all that runs here.
+It adds up gradients on the hosts, between the processes of a program; the IPUs of one
+process are no concern of it.
 """
 
 from __future__ import annotations
 
-import popdist
-from popple.errors import UsageError
+from typing import Any
 
-from .popdist_strategy import PopDistExtendedV1, PopDistStrategy
+import tensorflow.compat.v2 as tf
+
+import popdist
+from tensorflow_ipu._types import Tensors
+
+from .popdist_strategy import PopDistExtendedV1, PopDistStrategy, over_instances
 
 __all__ = ["IPUHorovodExtendedV1", "IPUHorovodStrategyV1"]
 
 
 class IPUHorovodExtendedV1(PopDistExtendedV1):
     """What TensorFlow asks of the strategy."""
+
+    def _reduce_to(
+        self,
+        reduce_op: tf.distribute.ReduceOp,
+        value: Tensors,
+        destinations: Any,
+        options: Any,
+    ) -> Tensors:
+        return over_instances(value, reduce_op)
 
     @property
     def _num_replicas_in_sync(self) -> int:
@@ -31,13 +44,6 @@ class IPUHorovodStrategyV1(PopDistStrategy):
     def __init__(
         self, ipu_device: str = "/device:IPU:0", variables_on_host: bool = False
     ) -> None:
-        if popdist.getNumInstances() > 1:
-            raise UsageError(
-                f"IPUHorovodStrategyV1 with {popdist.getNumInstances()} instances: "
-                "gradients are not added up on the hosts.",
-                remedy="Use distributed.popdist_strategy.PopDistStrategy, which adds"
-                " them up on the IPUs.",
-            )
         super().__init__(ipu_device, add_ipu_cross_replica_reductions=False)
 
     def _make_extended(self, ipu_device: str, reduces: bool) -> IPUHorovodExtendedV1:

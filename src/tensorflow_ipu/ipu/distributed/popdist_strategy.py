@@ -1,22 +1,24 @@
 """PopDistStrategy: an IPUStrategy whose replicas may be spread over instances.
 
 TensorFlow is told the number of all replicas, so losses are scaled by it and gradients
-are summed over the replicas when they are applied.
+are summed over the replicas when they are applied. Variables start with the value that
+they have in the first instance.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.distribute import distribute_lib, values
 
 import popdist
-from tensorflow_ipu._types import Tensors
+from tensorflow_ipu._types import DTypeLike, Tensors
 
-from .. import keras_extensions
-from ..ipu_strategy import IPUExtendedV1
-from ._instances import check_alone
+from .. import _modelling, keras_extensions
+from ..ipu_strategy import IPUExtendedV1, is_on_ipu
+from . import host_collective_ops
+from ._instances import check_joined
 
 
 class PopDistStrategy(distribute_lib.StrategyV1, keras_extensions.KerasExtensions):
@@ -30,7 +32,7 @@ class PopDistStrategy(distribute_lib.StrategyV1, keras_extensions.KerasExtension
         enable_keras_extensions: bool = True,
     ) -> None:
         popdist.init()
-        check_alone("PopDistStrategy")
+        check_joined("PopDistStrategy")
         super().__init__(
             self._make_extended(ipu_device, add_ipu_cross_replica_reductions)
         )
@@ -46,6 +48,10 @@ class PopDistStrategy(distribute_lib.StrategyV1, keras_extensions.KerasExtension
         distribution = config.experimental.multi_replica_distribution
         distribution.process_count = popdist.getNumInstances()
         distribution.process_index = popdist.getInstanceIndex()
+
+    def __popple__(self) -> Any:
+        """The model of the program that ran last, for `popple.modelled`."""
+        return _modelling.modelled(self)
 
     @property
     def supports_loss_scaling(self) -> bool:
@@ -79,9 +85,19 @@ class PopDistExtendedV1(IPUExtendedV1):
         destinations: Any,
         options: Any,
     ) -> tf.Tensor:
+        if not is_on_ipu():
+            return over_instances(value, reduce_op)
         if not self._add_ipu_cross_replica_reductions:
             return value
         return super()._reduce_to(reduce_op, value, destinations, options)
+
+    def _initial_value(self, value: Tensors, dtype: DTypeLike) -> tf.Tensor:
+        """A variable's first value: that of the first instance."""
+        own = super()._initial_value(value, dtype)
+        if popdist.getNumInstances() == 1:
+            return own
+        with tf.device(self._cpu_device):
+            return host_collective_ops.broadcast(own)
 
     def read_var(self, var: tf.Variable) -> tf.Tensor:
         """The value of a variable."""
@@ -90,6 +106,15 @@ class PopDistExtendedV1(IPUExtendedV1):
     @property
     def _num_replicas_in_sync(self) -> int:
         return popdist.getNumTotalReplicas()
+
+
+def over_instances(value: Tensors, reduce_op: tf.distribute.ReduceOp) -> Tensors:
+    """Values reduced on the hosts; one instance keeps its own."""
+    if popdist.getNumInstances() == 1:
+        return value
+    return tf.nest.map_structure(
+        lambda each: host_collective_ops.allreduce(each, reduce_op), value
+    )
 
 
 class IPUDistributedVariable(values.DistributedVariable):

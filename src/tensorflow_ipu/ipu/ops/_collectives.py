@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from popple.engine.tensorflow import collectives
 

@@ -6,7 +6,7 @@ in no collection of variables. It must be written before it is read.
 
 from __future__ import annotations
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.eager import context
 
 from popple.engine.tensorflow import replicas
@@ -22,7 +22,7 @@ class Scratch:
         self.shape = tf.TensorShape(shape)
         self.dtype = tf.as_dtype(dtype).base_dtype
         with tf.init_scope():
-            handles = [self._new_handle() for _ in range(replicas.num_replicas())]
+            handles = [self._new_handle() for _ in range(replicas.num_local_replicas())]
         # Every replica has its own: sums are exchanged when they are applied.
         self._handle = replicas.per_replica(handles)
 

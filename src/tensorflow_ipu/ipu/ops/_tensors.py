@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 # TensorFlow's own tensor classes say little to a checker, and most operations take
 # whatever converts to a tensor.
@@ -29,6 +29,14 @@ def flat_list(values: Any) -> list[Any]:
 def tensors(*values: Any) -> list[Tensor]:
     """Every value as a tensor."""
     return [tf.convert_to_tensor(value) for value in values]
+
+
+def sizes(tensor: Tensor) -> list[Any]:
+    """The size of each dimension; None for one that is not known.
+
+    TensorFlow 1 has objects in their place, which are no numbers.
+    """
+    return [tf.compat.dimension_value(size) for size in tensor.shape]
 
 
 def same_or_list(values: Sequence[Tensor]) -> tf.Tensor | list[tf.Tensor]:

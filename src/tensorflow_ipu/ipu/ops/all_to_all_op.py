@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from ._collectives import Combine, add, exchange
 from ._tensors import Tensor, same_or_list

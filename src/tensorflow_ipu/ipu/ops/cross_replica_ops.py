@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from ._collectives import add, exchange, mean, same_for_all
 from ._tensors import Tensor

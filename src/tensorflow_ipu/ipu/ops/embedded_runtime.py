@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.compiler.plugin.poplar.ops import _host
 
 from tensorflow_ipu._types import Message
 
 from .._executables import executable_files
 from .._executables.engine import ENGINES
+from ._tensors import sizes
 
 __all__ = [
     "RuntimeContext",
@@ -151,7 +152,7 @@ def _check(
     """Refuse tensors of another shape or type than the executable takes."""
     for index, (tensor, value) in enumerate(zip(tensors, expected, strict=True)):
         place = f"at position {index} ('{value.name}')"
-        shape, wanted = list(tensor.shape), list(value.shape.dimensions)
+        shape, wanted = sizes(tensor), list(value.shape.dimensions)
         if shape != wanted:
             raise Exception(
                 f"Mismatched input shape {place}. Expected {wanted}, but input {index}"

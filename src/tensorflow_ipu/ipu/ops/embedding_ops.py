@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from types import TracebackType
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from popple.engine.tensorflow import replicas
+from tensorflow_ipu._former_arguments import IGNORED, with_former
 from tensorflow_ipu._types import DTypeLike, ShapeLike
 
-from ._tensors import Gradient, Tensor
+from ._tensors import Gradient, Tensor, sizes
 
 
+@with_former(one_hot_threshold=IGNORED, min_encoding_size=IGNORED)
 def embedding_lookup(
     params: Any,
     ids: Tensor,
@@ -29,7 +32,7 @@ def embedding_lookup(
     factor = int(serialization_factor)
     if factor < 1:
         raise ValueError(f"serialization_factor is {factor}, and has to be at least 1.")
-    num_rows = params.shape[0]
+    num_rows = sizes(params)[0]
     if num_rows % factor:
         raise ValueError(
             f"The serialization_factor ({factor}) must divide the size of the 0th "
@@ -172,8 +175,8 @@ class _Shared:
         self.dtype = variable.dtype.base_dtype
         self.shape = variable.shape
         self._handle = variable.handle
-        if replicas.num_replicas() > 1:
-            same = [variable.handle] * replicas.num_replicas()
+        if replicas.num_local_replicas() > 1:
+            same = [variable.handle] * replicas.num_local_replicas()
             self._handle = replicas.per_replica(same)
 
     def read(self) -> Tensor:
@@ -186,7 +189,7 @@ class _Shared:
         rows = tf.raw_ops.ResourceGather(
             resource=self._handle, indices=indices, dtype=self.dtype
         )
-        return tf.ensure_shape(rows, [*indices.shape, *self.shape[1:]])
+        return tf.ensure_shape(rows, [*sizes(indices), *self.shape[1:]])
 
     def assign(self, value: Tensor) -> tf.Operation:
         """Store a value."""
@@ -259,13 +262,14 @@ class HostEmbedding:
             "HostEmbedding.register gives."
         )
 
+    @with_former(count=IGNORED)
     def lookup(self, indices: Tensor, clip_indices: bool = True) -> Tensor:
         """The rows that `indices` name, of shape [*indices.shape, columns].
 
         `clip_indices` reads the nearest row for an index out of range.
         """
         if clip_indices:
-            last = self._embedding_tensor.shape[0] - 1
+            last = sizes(self._embedding_tensor)[0] - 1
             indices = tf.clip_by_value(indices, 0, last)
         rows = self._optimizer_spec.create_lookup_instruction(
             self._embedding_tensor,
@@ -275,7 +279,7 @@ class HostEmbedding:
             self._name,
         )
         self._has_lookup = True
-        shape = [*indices.shape, self._embedding_tensor.shape[1]]
+        shape = [*sizes(indices), sizes(self._embedding_tensor)[1]]
         return tf.reshape(rows, shape)
 
 
@@ -323,8 +327,12 @@ def create_host_embedding(
     """
     if initializer is None:
         initializer = tf.zeros(shape, dtype)
+    if callable(initializer):
+        first = functools.partial(initializer, shape, dtype=tf.as_dtype(dtype))
+    else:
+        first = initializer
     with tf.device("cpu"):
         table = tf.compat.v1.Variable(
-            initializer, name=name, use_resource=True, trainable=False
+            first, name=name, use_resource=True, trainable=False
         )
     return HostEmbedding(name, table, partition_strategy, optimizer_spec)

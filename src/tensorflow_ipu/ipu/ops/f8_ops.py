@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tensorflow_ipu._types import TensorLike
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from popple.engine.tensorflow import outlined
 from tensorflow_ipu._types import Tensors

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tensorflow_ipu._types import TensorLike
 
-from ._tensors import Tensor
+from ._tensors import Tensor, sizes
 
 
 def normalise_image(
@@ -40,9 +40,9 @@ def normalise_image(
 def _per_channel(
     what: str, values: TensorLike, image: Tensor, dtype: tf.DType
 ) -> Tensor:
-    if image.shape[-1] != 3:
+    if sizes(image)[-1] != 3:
         raise tf.errors.InvalidArgumentError(
-            None, None, f"The image has {image.shape[-1]} channels, expected 3."
+            None, None, f"The image has {sizes(image)[-1]} channels, expected 3."
         )
     tensor = tf.cast(values, dtype)
     if tensor.shape != [3]:

@@ -6,11 +6,11 @@ import logging
 import sys
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from .._programs.loop_counters import current_loop
 from ._scratch import Scratch
-from ._tensors import Tensor
+from ._tensors import Tensor, sizes
 
 _LOG = logging.getLogger("tensorflow")
 
@@ -40,7 +40,7 @@ def fifo(
     if loop is None:
         return tf.zeros_like(x, name=name)
     with tf.name_scope(name or "fifo"):
-        ring = Scratch([depth, *x.shape], x.dtype)
+        ring = Scratch([depth, *sizes(x)], x.dtype)
         empty = tf.zeros(ring.shape, x.dtype)
         held = tf.cond(tf.equal(loop.counter, 0), lambda: empty, ring.read)
         place = tf.reshape(tf.math.floormod(loop.counter, depth), [1])
@@ -48,6 +48,16 @@ def fifo(
         updated = tf.tensor_scatter_nd_update(held, [place], [x])
         with tf.control_dependencies([ring.assign(updated)]):
             return tf.identity(oldest)
+
+
+def recompute(input: Tensor, name: str | None = None) -> Tensor:
+    """The same tensor; it once was a hint to compute it again."""
+    return tf.identity(input, name=name or "recompute")
+
+
+def block_recompute(input: Tensor, name: str | None = None) -> Tensor:
+    """The same tensor; it once was a hint not to compute it again."""
+    return tf.identity(input, name=name or "block_recompute")
 
 
 def print_tensor(input: Tensor, name: str = "") -> tf.Operation:

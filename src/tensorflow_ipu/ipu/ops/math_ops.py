@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
-from ._tensors import Tensor, tensors
+from ._tensors import Tensor, sizes, tensors
 
 
 def serialized_matmul(
@@ -64,7 +64,7 @@ def _check_segments(data: Tensor, segment_ids: Tensor) -> None:
             )
     data.shape.with_rank_at_least(1)
     segment_ids.shape.assert_has_rank(1)
-    if data.shape[0] != segment_ids.shape[0]:
+    if sizes(data)[0] != sizes(segment_ids)[0]:
         raise ValueError(
             f"segment_ids (shape {segment_ids.shape}) must have same length as axis 0 "
             f"of data (shape {data.shape})"
@@ -72,24 +72,24 @@ def _check_segments(data: Tensor, segment_ids: Tensor) -> None:
 
 
 def _by_a_columns(a: Tensor, b: Tensor, factor: int) -> Tensor:
-    _check_divides(factor, a.shape[-2], "columns dimension of 'a'")
+    _check_divides(factor, sizes(a)[-2], "columns dimension of 'a'")
     parts = tf.split(a, factor, axis=-2)
     return tf.concat([tf.matmul(part, b) for part in parts], axis=-2)
 
 
 def _by_b_rows(a: Tensor, b: Tensor, factor: int) -> Tensor:
-    _check_divides(factor, b.shape[-1], "rows dimension of 'b'")
+    _check_divides(factor, sizes(b)[-1], "rows dimension of 'b'")
     parts = tf.split(b, factor, axis=-1)
     return tf.concat([tf.matmul(a, part) for part in parts], axis=-1)
 
 
 def _by_a_rows_b_columns(a: Tensor, b: Tensor, factor: int) -> Tensor:
-    if a.shape[-1] != b.shape[-2]:
+    if sizes(a)[-1] != sizes(b)[-2]:
         raise ValueError(
-            f"'a' has {a.shape[-1]} columns and 'b' has {b.shape[-2]} rows: a product "
-            "needs as many of the one as of the other."
+            f"'a' has {sizes(a)[-1]} columns and 'b' has {sizes(b)[-2]} rows: a "
+            "product needs as many of the one as of the other."
         )
-    _check_divides(factor, a.shape[-1], "rows dimension of 'a'")
+    _check_divides(factor, sizes(a)[-1], "rows dimension of 'a'")
     lefts, rights = tf.split(a, factor, axis=-1), tf.split(b, factor, axis=-2)
     return tf.add_n([tf.matmul(x, y) for x, y in zip(lefts, rights, strict=True)])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ops import nn_impl
 
 from ._multi_conv import multi_conv as multi_conv
-from ._tensors import Dtype, Tensor
+from ._tensors import Dtype, Tensor, sizes
 
 
 def gelu(x: Tensor, approximate: bool = True, name: str | None = None) -> Tensor:
@@ -131,7 +131,7 @@ def ctc_loss_with_log_probs(
     loss = _ctc_loss(labels, data, label_length, data_length, blank_index, name)
     # What the logits' normalisation took away, which is zero for true probabilities.
     # The gradient is the one with respect to logits, as the device computes it.
-    steps = tf.sequence_mask(data_length, data.shape[0], tf.float32)
+    steps = tf.sequence_mask(data_length, sizes(data)[0], tf.float32)
     total = tf.reduce_logsumexp(tf.cast(data, tf.float32), axis=2)
     excess = tf.reduce_sum(tf.transpose(total) * steps, axis=1)
     return tf.cast(loss - tf.stop_gradient(excess), dtype)

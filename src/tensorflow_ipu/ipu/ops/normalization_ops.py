@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
+
+from tensorflow_ipu._former_arguments import IGNORED, with_former
 
 from .._arithmetic.norms import normalize_groups, per_channel
-from ._tensors import Tensor
+from ._tensors import Tensor, sizes
 
 __all__ = ["group_norm", "instance_norm", "layer_norm"]
 
@@ -50,7 +52,7 @@ class _Variables:
             collections = collections.get(name)
         return v1.get_variable(
             name,
-            shape=[normal.shape[axis]],
+            shape=[sizes(normal)[axis]],
             dtype=normal.dtype.base_dtype,
             initializer=(self.initializers or {}).get(name, usual),
             collections=collections,
@@ -58,6 +60,7 @@ class _Variables:
         )
 
 
+@with_former(reduction_axes=IGNORED)
 def group_norm(
     inputs: Tensor,
     groups: int = 2,
@@ -100,6 +103,7 @@ def group_norm(
     )
 
 
+@with_former(reduction_axes=IGNORED)
 def layer_norm(
     inputs: Tensor,
     channels_axis: int = -1,
@@ -126,6 +130,7 @@ def layer_norm(
     return _norm("layer_norm", inputs, 1, channels_axis, epsilon, variables)
 
 
+@with_former(reduction_axes=IGNORED)
 def instance_norm(
     inputs: Tensor,
     channels_axis: int = -1,
@@ -179,8 +184,8 @@ def _norm(
             epsilon,
             _SMALLEST_SAFE_EPSILON,
         )
-    groups = inputs.shape[axis] if groups is None else groups
-    _check_groups(inputs.shape[axis], groups)
+    groups = sizes(inputs)[axis] if groups is None else groups
+    _check_groups(sizes(inputs)[axis], groups)
     with tf.compat.v1.variable_scope(
         variables.scope, _SCOPES[kind], [inputs], reuse=variables.reuse
     ):
@@ -201,7 +206,7 @@ def _channels_axis(inputs: Tensor, channels_axis: int) -> int:
             "Unsupported data format: the channels must be on axis 1 (NCHW) or on the "
             f"last axis (NHWC), not on axis {channels_axis} of {inputs.shape}."
         )
-    if inputs.shape[axis] is None:
+    if sizes(inputs)[axis] is None:
         raise ValueError(
             f"Inputs {inputs.name} has undefined channel dimension: {axis}."
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.compiler.plugin.poplar.driver import threestate_pb2
 
 from popple.engine.tensorflow import region, weight_update
@@ -224,7 +224,11 @@ def bool_to_three_state(value: bool | None, default: str | None = None) -> str:
 
 
 _ACTIVATION_HOMES = frozenset(
-    {"tensorflow.python.keras.activations", "tensorflow.python.ops.math_ops"}
+    {
+        "tensorflow.python.keras.activations",
+        "tensorflow.python.ops.math_ops",
+        "tf_keras.src.activations",
+    }
 )
 
 

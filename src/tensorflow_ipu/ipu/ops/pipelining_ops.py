@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.eager import record
 from tensorflow.python.ops import while_v2
 
 from popple import marks
+from tensorflow_ipu._former_arguments import with_former
 from tensorflow_ipu._types import DTypeLike, Infeed, Tensors
 
 from .. import _errors
@@ -43,6 +44,7 @@ _ALL_DEVICES = ALL_DEVICES
 _ONCE: tuple[Scale, Scale] = (None, None)
 
 
+@with_former(pipeline_depth="gradient_accumulation_count")
 def pipeline(
     computational_stages: Sequence[Any],
     gradient_accumulation_count: Any = None,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
-from ._tensors import Tensor
+from tensorflow_ipu._former_arguments import IGNORED, with_former
+
+from ._tensors import Tensor, sizes
 
 
+@with_former(seed_modifier=IGNORED)
 def dropout(
     x: Tensor,
     rate: float = 0.5,
@@ -27,8 +30,10 @@ def dropout(
         raise ValueError(f"rate is {rate}, and it must be in the range [0, 1).")
     # `ref` chose between two ways to store the mask and never changed a value.
     kwargs.pop("ref", True)
+    scale = kwargs.pop("scale", 1.0)  # of SDK 1.2: what kept elements are times
     if kwargs:
         raise TypeError(f"dropout got unexpected arguments: {', '.join(kwargs)}")
+    x = x if scale == 1.0 else x * scale
     shape = _noise_shape(x, noise_shape)
     if seed is None:
         return tf.nn.dropout(x, rate=rate, noise_shape=shape, name=name)
@@ -50,7 +55,7 @@ def _noise_shape(x: Tensor, noise_shape: Sequence[int] | None) -> list[int] | No
             "noise_shape has one size per dimension: its length must equal the rank of "
             f"x. It has {len(noise_shape)} for {x.shape.rank}."
         )
-    for size, noise in zip(x.shape, noise_shape, strict=True):
+    for size, noise in zip(sizes(x), noise_shape, strict=True):
         if noise not in (1, size):
             raise ValueError(f"Dimension mismatch, {size} != {noise}.")
     return list(noise_shape)

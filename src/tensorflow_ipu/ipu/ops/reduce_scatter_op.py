@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from ._collectives import exchange, reduction
-from ._tensors import Tensor, same_or_list
+from ._tensors import Tensor, same_or_list, sizes
 
 
 def reduce_scatter(
@@ -31,7 +31,7 @@ def reduce_scatter(
 
 def _scatter(vector: Tensor, size: int, op: str) -> Tensor:
     vector.shape.assert_has_rank(1)
-    length = vector.shape[0]
+    length = sizes(vector)[0]
 
     def pieces(whole: Tensor) -> list[Tensor]:
         return tf.split(tf.pad(whole, [[0, -length % size]]), size)

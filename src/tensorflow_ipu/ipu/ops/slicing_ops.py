@@ -6,9 +6,9 @@ destination. Slices are copied in order, so a later one overwrites an earlier on
 
 from __future__ import annotations
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
-from ._tensors import Tensor, tensors
+from ._tensors import Tensor, sizes, tensors
 
 
 def sequence_slice(
@@ -37,7 +37,7 @@ def sequence_slice_unpack(
     src, num_elems, src_offsets = tensors(src, num_elems, src_offsets)
     _check_slices("num_elems and src_offsets", [num_elems, src_offsets])
     slices = [num_elems, src_offsets, _running_offsets(num_elems)]
-    empty = tf.zeros([total_elements, *src.shape[1:]], src.dtype)
+    empty = tf.zeros([total_elements, *sizes(src)[1:]], src.dtype)
     return _slice(empty, src, slices, zero_unused=True)
 
 
@@ -63,21 +63,21 @@ def _running_offsets(num_elems: Tensor) -> Tensor:
 def _slice(dst: Tensor, src: Tensor, slices: list[Tensor], zero_unused: bool) -> Tensor:
     """Ask of every row of `dst` which slice wrote it last, and fetch that row."""
     count, source, target = (tf.cast(x, tf.int32) for x in slices)
-    row = tf.range(dst.shape[0])[:, tf.newaxis]
+    row = tf.range(sizes(dst)[0])[:, tf.newaxis]
     covers = tf.logical_and(row >= target, row < target + count)
     order = tf.range(1, tf.shape(count)[0] + 1)
     last = tf.reduce_max(tf.where(covers, order, 0), axis=1)
     chosen = tf.maximum(last - 1, 0)
     origin = row[:, 0] - tf.gather(target, chosen) + tf.gather(source, chosen)
-    origin = tf.clip_by_value(origin, 0, src.shape[0] - 1)
+    origin = tf.clip_by_value(origin, 0, sizes(src)[0] - 1)
     copied = tf.reshape(last > 0, [-1] + [1] * (dst.shape.rank - 1))
     rest = tf.zeros_like(dst) if zero_unused else dst
     return tf.where(copied, tf.gather(src, origin), rest)
 
 
 def _check_slices(names: str, slices: list[Tensor]) -> None:
-    shapes = {tuple(x.shape) for x in slices}
-    if len(shapes) != 1 or any(x.shape.rank != 1 or not x.shape[0] for x in slices):
+    shapes = {tuple(sizes(x)) for x in slices}
+    if len(shapes) != 1 or any(x.shape.rank != 1 or not sizes(x)[0] for x in slices):
         raise ValueError(
             f"{names} must have matching, nonzero shapes of rank 1; "
             f"got {', '.join(str(x.shape) for x in slices)}"
@@ -85,7 +85,7 @@ def _check_slices(names: str, slices: list[Tensor]) -> None:
 
 
 def _check_rows(src: Tensor, dst: Tensor) -> None:
-    if src.shape[1:] != dst.shape[1:]:
+    if sizes(src)[1:] != sizes(dst)[1:]:
         raise ValueError(
             f"src and dst inner shapes must match; got {src.shape} and {dst.shape}"
         )

@@ -6,9 +6,9 @@ level on.
 
 from __future__ import annotations
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
-from ._tensors import Tensor, tensors
+from ._tensors import Tensor, sizes, tensors
 
 _FLOATS = (tf.float16, tf.float32)
 
@@ -42,10 +42,10 @@ def histogram_update(
         raise ValueError(f"hist must be of float32 type; it is {hist.dtype.name}")
     _check_dtypes("histogram update", hist, inputs, levels)
     _check_ranks("histogram_update", hist, inputs, levels)
-    if hist.shape[0] != levels.shape[0] + 1:
+    if sizes(hist)[0] != sizes(levels)[0] + 1:
         raise ValueError(
-            f"hist and levels shapes are incompatible: {levels.shape[0]} levels make "
-            f"{levels.shape[0] + 1} bins, and hist has {hist.shape[0]}"
+            f"hist and levels shapes are incompatible: {sizes(levels)[0]} levels make "
+            f"{sizes(levels)[0] + 1} bins, and hist has {sizes(hist)[0]}"
         )
     return hist + _count(inputs, levels, absolute_of_input)
 
@@ -54,7 +54,7 @@ def _count(inputs: Tensor, levels: Tensor, absolute: bool) -> Tensor:
     values = tf.cast(tf.abs(inputs) if absolute else inputs, tf.float32)
     edges = tf.cast(levels, tf.float32)
     bins = tf.searchsorted(edges, values, side="right")
-    num_bins = edges.shape[0] + 1
+    num_bins = sizes(edges)[0] + 1
     counts = tf.math.bincount(
         bins, minlength=num_bins, maxlength=num_bins, dtype=tf.float32
     )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from .. import _errors, sharding
 from ._collectives import reduction
-from ._tensors import Tensor
+from ._tensors import Tensor, sizes
 
 
 def all_reduce(input_shards: list[Tensor], op: str) -> list[Tensor]:
@@ -36,10 +36,10 @@ def reduce_scatter(input_shards: list[Tensor], op: str) -> list[Tensor]:
     shards = _checked(input_shards)
     vectors = _equal_vectors(shards)
     total = reduction(op)(vectors)
-    length, num_shards = total.shape[0], len(vectors)
-    sizes = [(length + num_shards - 1 - i) // num_shards for i in range(num_shards)]
-    pieces = tf.split(total, sizes)
-    return [tf.pad(p, [[0, sizes[0] - p.shape[0]]]) for p in pieces]
+    length, num_shards = sizes(total)[0], len(vectors)
+    lengths = [(length + num_shards - 1 - i) // num_shards for i in range(num_shards)]
+    pieces = tf.split(total, lengths)
+    return [tf.pad(p, [[0, lengths[0] - sizes(p)[0]]]) for p in pieces]
 
 
 def all_gather(input_shards: list[Tensor], axis: int = 0) -> list[Tensor]:
@@ -56,19 +56,19 @@ def all_gather(input_shards: list[Tensor], axis: int = 0) -> list[Tensor]:
 
 def _equal_vectors(shards: list[Tensor]) -> list[Tensor]:
     vectors = [tf.reshape(s, [1]) if s.shape.rank == 0 else s for s in shards]
-    longest = max(vector.shape[0] for vector in vectors)
-    return [tf.pad(v, [[0, longest - v.shape[0]]]) for v in vectors]
+    longest = max(sizes(vector)[0] for vector in vectors)
+    return [tf.pad(v, [[0, longest - sizes(v)[0]]]) for v in vectors]
 
 
 def _joined_shape(shards: list[Tensor], axis: int) -> list[int]:
     shape = shards[0].shape.as_list()
-    shape[axis] = sum(shard.shape[axis] for shard in shards)
+    shape[axis] = sum(sizes(shard)[axis] for shard in shards)
     return shape
 
 
 def _check_joinable(shards: list[Tensor], axis: int) -> None:
     def others(shard: Tensor) -> list[Any]:
-        return [size for i, size in enumerate(shard.shape) if i != axis]
+        return [size for i, size in enumerate(sizes(shard)) if i != axis]
 
     for i, shard in enumerate(shards):
         if others(shard) != others(shards[0]):

@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.util import tf_decorator
 
 __all__ = ["KerasExtension", "extended_class", "extension_delegate", "plain_models"]

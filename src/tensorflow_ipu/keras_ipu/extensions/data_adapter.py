@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.data.ops import prefetch_op
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import base_layer_utils, data_adapter

@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.framework import device as tf_device
-from tensorflow.python.ipu import _modelling, ipu_outfeed_queue, utils
+from tensorflow.python.ipu import _device, _modelling, ipu_outfeed_queue
+from tensorflow.python.ipu._programs import compilation
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src.engine import training
 
@@ -168,7 +169,7 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
                 f"{type(self).__name__} can only be used on an IPU device, not on"
                 f" {name}."
             )
-        return utils.get_num_of_ipus_in_device(name)
+        return _device.num_ipus(_device.ordinal_of(name))
 
     def _run_for(self, mode: Mode, handler: Any, asynchronous: bool) -> Run:
         """What the next executions of a mode are to do."""
@@ -182,7 +183,8 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         accumulation = 1
         if mode is Mode.FIT:
             accumulation = self._accumulation_steps(num_steps)
-        return Run(mode, num_steps, accumulation, num_replicas, streams)
+        num_processes = _num_processes(self)
+        return Run(mode, num_steps, accumulation, num_replicas, streams, num_processes)
 
     def _program_for(self, run: Run, outfeed: Any) -> Function:
         """The traced program of a run, made when it is first needed."""
@@ -255,7 +257,7 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         """Say how many samples and steps one weight update takes."""
         num_steps = handler.steps_per_execution_value
         accumulation = self._accumulation_steps(num_steps)
-        replicas = self._get_replication_factor()
+        replicas = self._get_replication_factor() * _num_processes(self)
         if accumulation * replicas > 1:
             size = handler.batch_size * accumulation * replicas
             logging.info(
@@ -345,3 +347,8 @@ def _highest_stage(assignments: list[Any]) -> int:
         else each.pipeline_stage
         for each in assignments
     )
+
+
+def _num_processes(model: Any) -> int:
+    """Processes that run the programs of a model together."""
+    return compilation.processes_of(model.distribute_strategy._device_ordinal).count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tensorflow_ipu._types import Tensors
 
@@ -19,6 +19,6 @@ def merge_into_batch_dimension(
     num_merged = 3 if local_replication_factor > 1 else 2
 
     def merge(tensor: tf.Tensor) -> tf.Tensor:
-        return tf.reshape(tensor, [-1, *tensor.shape[num_merged:]])
+        return tf.reshape(tensor, [-1, *tensor.shape.as_list()[num_merged:]])
 
     return tf.nest.map_structure(merge, tensors)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tf_keras.src.engine import (
     base_layer_utils,
     functional,
@@ -157,8 +157,8 @@ class ModelExtension(KerasExtensionBase):
             return super()._stage_plan()
         except ValueError as error:
             raise RuntimeError(
-                f"The pipeline stage assignments for model {self.name} are no longer "
-                f'valid: "{error}" This happens when the model was built again for '
+                f"The pipeline stages of {self.name} are no longer valid: "
+                f'"{error}" This happens when the model was built again for '
                 "other shapes or types: build it for shapes that fit all data."
             ) from error
 

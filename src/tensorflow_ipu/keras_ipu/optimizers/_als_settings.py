@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 __all__ = ["OfInner", "ReadOnly", "Setting", "check_power_of_two"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu import gradient_accumulation
 from tensorflow.python.ipu.ops import cross_replica_ops, statistics_ops
 from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2

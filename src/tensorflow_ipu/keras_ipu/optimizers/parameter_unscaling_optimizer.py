@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
 
 from tensorflow_ipu._types import Optimizer, UpdateState

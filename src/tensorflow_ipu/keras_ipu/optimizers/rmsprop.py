@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tf_keras.src.optimizers.legacy import rmsprop
 
 from tensorflow_ipu._types import UpdateState

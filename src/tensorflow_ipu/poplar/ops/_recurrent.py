@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 Tensor = Any
 Step = Callable[[Tensor, Any], Any]
@@ -55,7 +55,7 @@ def gru_step(
 ) -> Step:
     """From inputs and h of a step to its h; inputs may come with attention scores."""
     act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
-    size = biases.shape[-1]
+    size = biases.shape.as_list()[-1]
     of_inputs, of_h = kernel[:-size], kernel[-size:]
     biases = tf.reshape(biases, [3, -1, size])
 
@@ -160,7 +160,7 @@ def unroll(step: Step, inputs: Any, state: Any, seq_len: Tensor | None) -> Any:
     From the length of a sequence on, its states are zero and its last one is kept.
     """
     inputs, state = tf.nest.map_structure(tf.convert_to_tensor, (inputs, state))
-    length = tf.nest.flatten(inputs)[0].shape[0]
+    length = tf.nest.flatten(inputs)[0].shape.as_list()[0]
 
     def body(time: Tensor, before: Any, stacked: Any) -> tuple[Tensor, Any, Any]:
         after = step(tf.nest.map_structure(lambda x: x[time], inputs), before)

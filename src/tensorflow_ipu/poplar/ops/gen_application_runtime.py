@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu._executables import executable_files
 from tensorflow.python.ipu._executables.engine import ENGINES
 

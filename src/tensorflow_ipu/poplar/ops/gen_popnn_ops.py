@@ -10,7 +10,7 @@ import contextlib
 import json
 from typing import Any, NamedTuple
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu import _errors
 from tensorflow.python.ipu._modelling import layer_options
 
@@ -281,9 +281,9 @@ class _Grouping(NamedTuple):
         order = [0, axis, *(i for i in range(1, rank) if i != axis)]
         moved: Any = tf.transpose(inputs, order)
         size = [-1, self.num_groups] if self.is_strided else [self.num_groups, -1]
-        members = moved.shape[1] // self.num_groups
+        members = moved.shape.as_list()[1] // self.num_groups
         size = [members if s == -1 else s for s in size]
-        split = tf.reshape(moved, [moved.shape[0], *size, -1])
+        split = tf.reshape(moved, [moved.shape.as_list()[0], *size, -1])
         return tf.transpose(split, [0, 2, 1, 3]) if self.is_strided else split
 
     def join(self, split: Tensor, like: Tensor) -> Tensor:
@@ -311,7 +311,7 @@ def _normalise(
     grouping: _Grouping,
 ) -> Tensor:
     inputs = tf.convert_to_tensor(inputs)
-    shape = [inputs.shape[0], grouping.num_groups, 1, 1]
+    shape = [inputs.shape.as_list()[0], grouping.num_groups, 1, 1]
     mean, inv_std_dev = (tf.reshape(s, shape) for s in statistics)
     normal = grouping.join((grouping.split(inputs) - mean) * inv_std_dev, inputs)
     axis = grouping.data_format.index("C")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu.ops import (
     all_to_all_op,
     cross_replica_ops,
@@ -102,7 +102,7 @@ def ipu_multi_update_add(
 
 
 def _rows(input: Tensor, indices: Tensor, updates: Tensor) -> tuple[Tensor, Tensor]:
-    row_shape = tf.convert_to_tensor(input).shape[1:]
+    row_shape = tf.convert_to_tensor(input).shape.as_list()[1:]
     return tf.reshape(indices, [-1, 1]), tf.reshape(updates, [-1, *row_shape])
 
 

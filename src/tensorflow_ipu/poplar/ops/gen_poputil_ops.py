@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu.ops import control_flow_ops, internal_ops, replication_ops
 
 from popple.engine.tensorflow import replicas

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from popple.capture.torch import HostFunction, mark, note, note_node, print_tensor
-from popple.graph import NO_NOTES, DType, Notes, Phase, SerialSplit
+from popple.graph import NO_NOTES, DType, Notes, Phase, SerialSplit, SplitDimension
 from popple.tensor_text import TensorFormat
 from tests.capture.torch.tracing import kinds, lower, lower_traced, of_kind, trace
 
@@ -49,10 +49,10 @@ def test_a_wish_for_what_has_no_plan_is_without_effect() -> None:
 
 def test_a_serial_product_says_along_what() -> None:
     def forward(a: Tensor, b: Tensor) -> Tensor:
-        return note(a @ b, Notes(serial_split=SerialSplit("reducing_dim", 2)))
+        return note(a @ b, Notes(serial_split=SerialSplit(SplitDimension.INNER, 2)))
 
     (product,) = of_kind(lower(forward, X, X.T.contiguous()), "matmul")
-    assert product.notes.serial_split == SerialSplit("reducing_dim", 2)
+    assert product.notes.serial_split == SerialSplit(SplitDimension.INNER, 2)
 
 
 def test_a_checkpoint_is_noted_on_any_op() -> None:

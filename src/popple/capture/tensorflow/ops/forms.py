@@ -10,6 +10,7 @@ from popple.capture.tensorflow.builder import Order, inverse, reorder
 from popple.capture.tensorflow.context import OpContext, Rule
 from popple.capture.tensorflow.known import Known
 from popple.graph import Attr, TensorType, get_op
+from popple.marks import CHECKPOINT
 
 AttrsOf = Callable[[OpContext], dict[str, Attr]]
 
@@ -134,6 +135,10 @@ def view(kind: str, attrs_of: AttrsOf = no_attrs) -> Rule:
 
 def same_value(context: OpContext) -> Sequence[Known]:
     """The op changes nothing the machine would notice."""
+    if context.attr(CHECKPOINT):
+        for known in context.inputs:
+            if isinstance(known, str):
+                context.builder.keep(known)
     return context.inputs[: len(context.op.outputs)]
 
 

@@ -4,6 +4,7 @@
     "ipu"      names the device that the model is traced on
     refusals   raise for what the device lacks
     casts      bring the operands of a layer into one element type
+    indices    are widened to the type that PyTorch wants
     hosts      are told apart: tensors that forward made there, not on the device
 
 Rules are steps of one mode rather than modes of their own: a mode on a stack of five is
@@ -12,8 +13,11 @@ entered and left five times for every function of torch.
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import Any
 
 import torch
@@ -26,6 +30,7 @@ from torch.overrides import TorchFunctionMode
 from popple.capture.torch.ctc import ctc_loss
 from popple.capture.torch.recurrent import FORMS as RECURRENT_FORMS
 from popple.capture.torch.rules.group_norm import STRIDED_FORMS
+from popple.capture.torch.rules.index_types import INDEXED, with_wide_indices
 from popple.capture.torch.rules.refusals import (
     check_side,
     check_supported,
@@ -41,6 +46,9 @@ from popple.capture.torch.rules.weight_casts import (
 )
 
 Function = Callable[..., Any]
+# Modules of PyTorch that only pass on whether something is being compiled.
+_SAME_QUESTION = ("torch._dynamo.external_utils", "torch._utils")
+
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -56,7 +64,10 @@ def device_rules(has_strided_groups: bool = False) -> Iterator[None]:
         F.ctc_loss: ctc_loss,
         **(STRIDED_FORMS if has_strided_groups else {}),
     }
-    with _unchecked_distributions(), _unread_masks(), DeviceRules(forms):
+    unread = _unchecked_distributions(), _unread_masks(), _told_of_compiling()
+    with ExitStack() as stack:
+        for context in (*unread, DeviceRules(forms)):
+            stack.enter_context(context)
         yield
 
 
@@ -89,6 +100,8 @@ class DeviceRules(TorchFunctionMode):
             return normalise(func, args, kwargs)
         if func in LAYERS:
             args, kwargs = with_one_type(args, kwargs, LAYERS[func])
+        elif func in INDEXED:
+            args, kwargs = with_wide_indices(func, args, kwargs)
         result = func(*args, **kwargs)
         note_side(func, result)
         return result
@@ -136,3 +149,35 @@ def _unread_masks() -> Iterator[None]:
         yield
     finally:
         transformer._detect_is_causal_mask = original
+
+
+@contextmanager
+def _told_of_compiling() -> Iterator[None]:
+    """Programs that ask are told that they are compiled, so they look at no values.
+
+    Libraries of transformers leave out a mask of ones if they can see that it is one,
+    unless `torch.compiler.is_compiling()`. PyTorch and torch_geometric ask as well,
+    whether dynamo is at work: they would leave out hooks, and choose other operators.
+    """
+    stock = torch.compiler.is_compiling
+    thread = threading.get_ident()  # others run as always
+
+    def is_compiling() -> bool:
+        if stock() or threading.get_ident() != thread:
+            return stock()
+        return _asking_package() not in ("torch", "torch_geometric")
+
+    torch.compiler.is_compiling = is_compiling
+    try:
+        yield
+    finally:
+        torch.compiler.is_compiling = stock
+
+
+def _asking_package() -> str:
+    """The package whose code asks, also through other names of the same question."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in _SAME_QUESTION:
+        frame = frame.f_back
+    name = frame.f_globals.get("__name__", "") if frame is not None else ""
+    return str(name).partition(".")[0]

@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
-from popple.engine.torch.numerics import SILENT_WRITERS
-from popple.engine.torch.rewrites.views import Storage, storage_of
+from popple.engine.torch.rewrites.views import Storage, overwrites, storage_of
 
 SMALL = 1 << 20
 """Bytes from which on a copy to pinned memory costs more than it saves."""
@@ -140,15 +139,9 @@ def _last_writes(places: Mapping[Node, int]) -> dict[Storage, int]:
     return {
         storage_of(source): place
         for node, place in places.items()
-        if _overwrites(node)
+        if overwrites(node)
         for source in node.all_input_nodes
     }
-
-
-def _overwrites(node: Node) -> bool:
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return False
-    return node.target._schema.is_mutable or node.target in SILENT_WRITERS
 
 
 def _can_be_sent(

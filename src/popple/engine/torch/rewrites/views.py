@@ -13,6 +13,16 @@ from torch.fx import Graph, Node
 Storage = int | None
 """What tensors that share memory have in common; None for what is no tensor."""
 
+SILENT_WRITERS = frozenset({torch.ops.aten.native_batch_norm.default})
+"""Operators that write to their running statistics and do not say so."""
+
+
+def overwrites(node: Node) -> bool:
+    """Whether an operator may write to what it is given."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    return node.target._schema.is_mutable or node.target in SILENT_WRITERS
+
 
 def storage_of(node: Node) -> Storage:
     """The memory of a node's value, as long as the graph lives."""

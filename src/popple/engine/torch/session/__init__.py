@@ -7,6 +7,8 @@
     outputs   outputs of micro-batches put together; tensors that are watched
     random    the device's random numbers
     backend   where and how steps are executed
+    kept      steps in files, for caches and executables
+    fingerprint   what a trace depends on, as one digest
 
 Front ends give plain data and the small protocol `capture.torch.Forward`; they keep
 names, option rules and the words of errors.
@@ -24,6 +26,7 @@ from popple.engine.torch.session.random import DeviceRandom
 from popple.engine.torch.session.session import SessionOptions, TorchSession
 from popple.engine.torch.session.step import (
     CompiledStep,
+    FreshCapture,
     StepRequest,
     compile_step,
     to_device_type,
@@ -33,6 +36,7 @@ __all__ = [
     "Backend",
     "CompiledStep",
     "DeviceRandom",
+    "FreshCapture",
     "GroupKind",
     "GroupedMemory",
     "Groupings",

@@ -87,14 +87,19 @@ Update = Callable[..., None]
 
 @dataclass
 class GroupedMemory(DeviceMemory):
-    """Device memory in which some weights have one entry per group of replicas."""
+    """Device memory in which some weights have one entry per group of replicas.
+
+    Groups are made of the replicas of all processes; `first` is the number of the first
+    one here.
+    """
 
     groupings: Groupings = field(default_factory=dict[str, ReplicaGrouping])
+    first: int = 0
 
     def weights_of(self, replica: int) -> dict[str, torch.Tensor]:
         """The weights as one replica sees them."""
         return {
-            name: tensor[self.groupings[name].group_of(replica)]
+            name: tensor[self.groupings[name].group_of(self.first + replica)]
             if name in self.groupings
             else tensor
             for name, tensor in self.weights.items()

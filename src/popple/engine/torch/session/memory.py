@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from popple.engine.torch.backends import Backend
+from popple.engine.torch.copies import copy_of
 from popple.engine.torch.run import DeviceMemory
 from popple.engine.torch.session.groups import GroupedMemory, Groupings
 from popple.engine.torch.session.step import to_device_type
@@ -30,6 +31,7 @@ def load_device(
     num_buffer_sets: int,
     backend: Backend,
     groupings: Groupings,
+    first_replica: int = 0,
 ) -> DeviceMemory:
     """Copy the host's tensors to the device; keeps the optimiser state there is."""
     weights, buffers = host_tensors(module)
@@ -40,7 +42,7 @@ def load_device(
         held = _copies(weights, backend)
         if not groupings:
             return DeviceMemory(held, sets)
-        return GroupedMemory(held, sets, groupings=groupings)
+        return GroupedMemory(held, sets, groupings=groupings, first=first_replica)
     # In place: captured CUDA graphs hold the addresses of these tensors.
     _overwrite(memory.weights, weights)
     for held in memory.buffers:
@@ -64,10 +66,12 @@ def read_device(memory: DeviceMemory, module: nn.Module) -> None:
 def _copies(
     tensors: Mapping[str, torch.Tensor], backend: Backend
 ) -> dict[str, torch.Tensor]:
-    return {
-        name: backend.place(to_device_type(tensor)).clone()
-        for name, tensor in tensors.items()
-    }
+    return {name: _copy(tensor, backend) for name, tensor in tensors.items()}
+
+
+def _copy(tensor: torch.Tensor, backend: Backend) -> torch.Tensor:
+    placed = backend.place(to_device_type(tensor))
+    return copy_of(tensor) if placed is tensor else placed
 
 
 @torch.no_grad()

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +48,11 @@ from popple.engine.torch.updates.update import (
 from popple.errors import UsageError
 from popple.pipeline import run_call
 from popple.session import BatchPlan, OutputPlan, Repetition, Returned
+from popple.session.interrupts import safe_point
 from popple.session.times import CallTimes, clock
+
+if TYPE_CHECKING:
+    from popple.engine.torch.peers import Peers
 
 Batches = Iterator[list[Tensor]]
 
@@ -55,6 +60,11 @@ FINAL_LOSS_SCALE = "finalLossScale"
 """The watched tensor that is the loss scale as a step used it."""
 
 _LOG = logging.getLogger(__name__)
+_UNEQUAL_WEIGHTS = (
+    "The instances of this job begin with different weights, and keep them different. "
+    "Seed all of them alike, by Options.randomSeed() or torch.manual_seed() before the "
+    "model is made, or send the weights of instance 0 to all."
+)
 _NO_GRAPH = "The model runs on the GPU without a CUDA graph: %s."
 
 
@@ -62,9 +72,11 @@ _NO_GRAPH = "The model runs on the GPU without a CUDA graph: %s."
 class SessionOptions:
     """How the step of a session is repeated, fed and watched.
 
-    There is one set of buffers, or one for each replica. A `seed` of None is taken
+    `process` is the number of this one among `repetition.processes`. There is one set
+    of buffers, or one for each replica. A `seed` of None is taken
     from the host. With `is_synthetic` nothing travels between host and device; with
-    `is_checked` a run stops at the first inf or NaN.
+    `is_checked` a run stops at the first inf or NaN. With `is_model_only` nothing is
+    computed: results are zeros, weights stay as they are.
     """
 
     batches: BatchPlan = field(default_factory=BatchPlan)
@@ -72,11 +84,18 @@ class SessionOptions:
     repetition: Repetition = field(default_factory=Repetition)
     watched: tuple[Watched, ...] = ()
     groupings: Groupings = field(default_factory=dict[str, ReplicaGrouping])
+    process: int = 0
     num_buffer_sets: int = 1
     seed: int | None = None
     automatic: AutomaticScaling | None = None
     is_synthetic: bool = False
     is_checked: bool = False
+    is_model_only: bool = False
+
+    @property
+    def first_replica(self) -> int:
+        """Number of this process's first replica among those of all processes."""
+        return self.process * self.repetition.replicas
 
 
 class TorchSession:
@@ -95,7 +114,12 @@ class TorchSession:
         self.options = options
         self.memory: DeviceMemory | None = None
         self.has_run = False
-        self.random = DeviceRandom(options.seed, step.backend.device)
+        self.random = DeviceRandom(
+            options.seed,
+            step.backend.device,
+            options.repetition.replicas,
+            options.first_replica,
+        )
         self.times = CallTimes()
         self.seen: dict[str, Tensor] = {}
         self.settings: Callable[[], Mapping[str, Tensor]] = dict
@@ -105,6 +129,7 @@ class TorchSession:
         # microseconds.
         self._is_sent = [options.outputs.is_sent(place) for place in self._places]
         self._synthetic: list[Tensor] | None = None
+        self._peers: Peers | None = None
         self._graphs = self._make_graphs()
         self._engine = self._make_engine()
 
@@ -112,14 +137,28 @@ class TorchSession:
 
     def load(self, module: nn.Module) -> None:
         """Copy the module's weights and buffers to the device."""
-        backend, options = self.step.backend, self.options
+        options, is_first = self.options, self.memory is None
         self.memory = load_device(
-            module, self.memory, options.num_buffer_sets, backend, options.groupings
+            module,
+            self.memory,
+            options.num_buffer_sets,
+            self.step.backend,
+            options.groupings,
+            options.first_replica,
         )
-        if self._rule is not None and not self.memory.state:
-            self.memory.state = initial_state(self._rule, self.memory.weights)
-        if self.step.scales_loss and self.memory.loss_scale is None:
-            self.memory.loss_scale = LossScale(options.automatic, backend.device)
+        if is_first:
+            self._add_state(self.memory)
+
+    def _add_state(self, memory: DeviceMemory) -> None:
+        """What an optimiser needs beside the weights."""
+        backend = self.step.backend
+        if self._rule is not None:
+            memory.make_state = partial(initial_state, self._rule, memory.weights)
+        if self._graphs is not None:
+            # A captured graph that made it would make it in every step.
+            _ = memory.state
+        if self.step.scales_loss:
+            memory.loss_scale = LossScale(self.options.automatic, backend.device)
 
     def read(self, module: nn.Module) -> None:
         """Copy the device's weights and buffers to the module."""
@@ -136,7 +175,8 @@ class TorchSession:
     def use_rule(self, rule: UpdateRule) -> None:
         """Update by this rule from the next call on; state stays as it is."""
         assert self.memory is not None
-        self._rule = with_equal_steps(rule, self.memory.state)
+        memory = self.memory
+        self._rule = with_equal_steps(rule, memory.state if memory.has_state else {})
 
     # -- running
 
@@ -165,6 +205,7 @@ class TorchSession:
         plan = self.options.batches
         shares = [_split(t, plan.num_shares) for t in self._on_device(inputs)]
         for place in self._places:
+            safe_point()  # the update of the micro-batches before is complete
             asked = clock()
             index = plan.share_of(place)
             batch = [parts[index] for parts in shares]
@@ -176,10 +217,17 @@ class TorchSession:
         """The outputs of each micro-batch as it finishes; weights are updated."""
         memory, rule = self.memory, self._rule
         assert memory is not None
+        if self.options.is_model_only:
+            return self._pretend(batches)
         if isinstance(self._engine, InferenceEngine):
             return self._engine.run(memory, batches)
         assert rule is not None
         return self._engine.run(memory, rule, batches)
+
+    def _pretend(self, batches: Batches) -> Batches:
+        """Zeros in the shapes of the results, for every micro-batch."""
+        zeros = self.step.zero_results()
+        return (list(zeros) for _ in batches)
 
     def collect(self, outputs: Batches) -> list[Tensor]:
         """The outputs that the call returns; watched tensors are kept."""
@@ -193,11 +241,11 @@ class TorchSession:
         (results,) = outputs
         if not self.options.is_synthetic:
             self.times.add_output(clock())
-        return results[: self.step.traced.num_outputs]
+        return results[: self.step.facts.num_outputs]
 
     def _collected(self, outputs: Batches) -> list[Tensor]:
         """The outputs and watched tensors of all micro-batches, put together."""
-        numbers = range(self.step.traced.num_outputs)
+        numbers = range(self.step.facts.num_outputs)
         collectors = [OutputCollector(self.options.outputs) for _ in numbers]
         watched = self._watched_reader()
         constants: dict[int, Tensor] = {}
@@ -250,21 +298,48 @@ class TorchSession:
         step, repetition = self.step, self.options.repetition
         groupings, num_results = self.options.groupings, step.num_results
         replay = self._checked(step.replay)
+        on_replica = self.random.use if step.draws_random_numbers else lambda r: None
         if self._rule is None:
-            return InferenceEngine(replay, num_results, repetition, self._graphs)
+            return InferenceEngine(
+                replay, num_results, repetition, self._graphs, on_replica
+            )
         update = self._make_update()
         if groupings:
-            names = (step.traced.parameters, step.traced.trainable)
+            names = (step.facts.parameters, step.facts.trainable)
             replay = with_whole_gradients(replay, num_results, *names, groupings)
             update = with_grouped_update(update, groupings)
         return TrainingEngine(
             replay,
             num_results,
-            step.traced.trainable,
+            step.facts.trainable,
             repetition,
+            reduce_gradients=self._find_reduction(),
             update=update,
             graphs=self._graphs,
+            on_replica=on_replica,
         )
+
+    def _find_reduction(self) -> Callable[[list[Tensor]], list[Tensor]] | None:
+        """What adds gradients over the processes of a job, if there are several."""
+        if self.options.repetition.processes == 1:
+            return None
+        # Connected when it is needed: a model may be compiled by one process alone.
+        return lambda gradients: self._connected_peers().sums_of(gradients)
+
+    def _connected_peers(self) -> Peers:
+        """The other processes; the first time, that they train the same is checked."""
+        if self._peers is not None:
+            return self._peers
+        # Here, since not every build of PyTorch has its distributed part.
+        from popple.engine.torch.peers import connect_peers
+
+        assert self.memory is not None
+        count, device = self.options.repetition.processes, self.step.backend.device
+        peers = connect_peers(self.options.process, count, device)
+        if not peers.check_equal(list(self.memory.weights.values())):
+            _LOG.warning(_UNEQUAL_WEIGHTS)
+        self._peers = peers
+        return peers
 
     def _make_update(self) -> Update:
         if self.step.arithmetic is not None:

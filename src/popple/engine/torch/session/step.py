@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,8 @@ from popple.engine.torch.rewrites.gradient_counts import with_gradient_counts
 from popple.engine.torch.rewrites.outbox import Outbox, with_outbox
 from popple.engine.torch.updates.loss_scale import AutomaticScaling
 from popple.errors import UsageError
-from popple.graph import Phase
+from popple.graph import Graph as CoreGraph
+from popple.graph import Phase, batch_of
 from popple.pipeline import capture_program
 from popple.session import BatchPlan
 
@@ -82,6 +84,92 @@ class StepRequest:
 
 
 @dataclass(frozen=True)
+class StepFacts:
+    """What has to be known of a step to run it: names, counts, the form of its output.
+
+    `gradients` are the parameters that the loss depends on. `num_stages` are forward
+    stages: a new one with every change of chip, beginning on chip 0. `num_chips` go up
+    to the highest one in use. `constant_outputs` are the numbers of the outputs that
+    are compiled in, `example` is what forward returned, for its structure.
+    """
+
+    parameters: tuple[str, ...]
+    buffers: tuple[str, ...]
+    trainable: tuple[str, ...]
+    gradients: tuple[str, ...]
+    num_inputs: int
+    num_outputs: int
+    num_stages: int
+    num_chips: int
+    draws_random_numbers: bool
+    constant_outputs: frozenset[int]
+    example: Any
+
+
+class Capture(Protocol):
+    """What was captured of a program, whether just now or in an earlier run."""
+
+    @property
+    def facts(self) -> StepFacts:
+        """What has to be known to run it."""
+        ...
+
+    @property
+    def traced(self) -> TracedStep:
+        """The operators of one micro-batch."""
+        ...
+
+    @property
+    def lowered(self) -> LoweredStep:
+        """Its Graph."""
+        ...
+
+    @property
+    def replay(self) -> Replay | None:
+        """What runs it, if that was kept."""
+        ...
+
+
+@dataclass(frozen=True)
+class FreshCapture:
+    """A program that was captured just now."""
+
+    traced: TracedStep
+    lowered: LoweredStep
+    replay: Replay | None = None
+
+    @property
+    def facts(self) -> StepFacts:
+        """What has to be known to run it."""
+        return self._facts
+
+    @cached_property
+    def _facts(self) -> StepFacts:
+        traced, graph = self.traced, self.lowered.graph
+        return StepFacts(
+            parameters=traced.parameters,
+            buffers=traced.buffers,
+            trainable=traced.trainable,
+            gradients=tuple(self.lowered.gradients),
+            num_inputs=traced.num_inputs,
+            num_outputs=traced.num_outputs,
+            num_stages=_count_stages(graph),
+            num_chips=graph.execution.num_chips,
+            draws_random_numbers=any(
+                map(is_random, all_nodes(traced.graph_module.graph))
+            ),
+            constant_outputs=constant_outputs(traced),
+            example=traced.example,
+        )
+
+
+def _count_stages(graph: CoreGraph) -> int:
+    # A stage ends where the chip changes; coming back to a chip is a new stage.
+    chips = [0, *(op.chip for op in graph.ops if op.phase is Phase.FORWARD)]
+    return 1 + sum(a != b for a, b in pairwise(chips))
+
+
+@dataclass(frozen=True)
 class CompiledStep:
     """A step that can be run and modelled.
 
@@ -91,14 +179,28 @@ class CompiledStep:
     """
 
     request: StepRequest
-    traced: TracedStep
-    lowered: LoweredStep
+    capture: Capture
     micro_batch: int
     exposed: Mapping[str, Node] = field(default_factory=dict[str, Node])
 
     def with_exposed(self, nodes: Mapping[str, Node]) -> CompiledStep:
         """A step that also returns the values of these nodes."""
         return replace(self, exposed=nodes)
+
+    @property
+    def facts(self) -> StepFacts:
+        """What has to be known to run it."""
+        return self.capture.facts
+
+    @property
+    def traced(self) -> TracedStep:
+        """The operators of one micro-batch."""
+        return self.capture.traced
+
+    @property
+    def lowered(self) -> LoweredStep:
+        """Its Graph."""
+        return self.capture.lowered
 
     @property
     def backend(self) -> Backend:
@@ -113,30 +215,27 @@ class CompiledStep:
     @property
     def num_results(self) -> int:
         """Outputs and exposed tensors; gradients come after them."""
-        return self.traced.num_outputs + len(self.exposed)
+        return self.facts.num_outputs + len(self.exposed)
 
-    @cached_property
+    @property
     def num_stages(self) -> int:
-        """Forward stages: a new one with every change of chip, beginning on chip 0."""
-        ops = self.lowered.graph.ops
-        # A stage ends where the chip changes; coming back to a chip is a new stage.
-        chips = [0, *(op.chip for op in ops if op.phase is Phase.FORWARD)]
-        return 1 + sum(a != b for a, b in pairwise(chips))
+        """Forward stages."""
+        return self.facts.num_stages
 
-    @cached_property
+    @property
     def num_chips(self) -> int:
-        """Chips of one replica: up to the highest one in use."""
-        return self.lowered.graph.execution.num_chips
+        """Chips of one replica."""
+        return self.facts.num_chips
 
-    @cached_property
+    @property
     def draws_random_numbers(self) -> bool:
         """Whether a run draws from the device's random numbers."""
-        return any(map(is_random, all_nodes(self.traced.graph_module.graph)))
+        return self.facts.draws_random_numbers
 
-    @cached_property
+    @property
     def constant_outputs(self) -> frozenset[int]:
         """Numbers of the outputs that are compiled in."""
-        return constant_outputs(self.traced)
+        return self.facts.constant_outputs
 
     @cached_property
     def arithmetic(self) -> Arithmetic | None:
@@ -152,6 +251,16 @@ class CompiledStep:
             )
         return Arithmetic(numerics)
 
+    def zero_results(self) -> list[Tensor]:
+        """Zeros in the types and shapes of the outputs and exposed tensors."""
+        traced = self.traced
+        returned = traced.graph_module.graph.output_node().args[0]
+        assert isinstance(returned, Sequence)
+        nodes = [*returned[: traced.num_outputs], *self.exposed.values()]
+        # A result may be a tensor of the step itself, which has no node.
+        values = [n.meta["val"] if isinstance(n, Node) else n for n in nodes]
+        return [torch.zeros(v.shape, dtype=v.dtype) for v in values]
+
     @property
     def replay(self) -> Replay:
         """What runs the step."""
@@ -162,8 +271,17 @@ class CompiledStep:
         """Where the step leaves its outputs for the host before it ends, if it does."""
         return self._prepared[1]
 
+    @property
+    def has_plain_replay(self) -> bool:
+        """Whether the replay is the traced operators and nothing of this process."""
+        is_plain = self.backend.is_default and self.arithmetic is None
+        return is_plain and not self.exposed
+
     @cached_property
     def _prepared(self) -> tuple[Replay, Outbox | None]:
+        kept = self.capture.replay if self.has_plain_replay else None
+        if kept is not None:
+            return kept, None
         run = self.traced
         if self.exposed:
             run = expose(run, list(self.exposed.values()))
@@ -174,8 +292,13 @@ class CompiledStep:
         # returned.
         module, outbox = self._send_early(module)
         constants = _overwritten_constants(run)
-        make_function = function_maker(self.backend.name)
-        replay = build_replay(module, constants, self.arithmetic, make_function)
+        replay = build_replay(
+            module,
+            constants,
+            self.arithmetic,
+            function_maker(self.backend.name),
+            num_weights=len(self.facts.parameters),
+        )
         return replay, outbox
 
     def _send_early(self, module: GraphModule) -> tuple[GraphModule, Outbox | None]:
@@ -197,7 +320,7 @@ class _TorchFrontEnd:
 
     @cached_property
     def _examples(self) -> tuple[list[Tensor], int]:
-        return _one_micro_batch(self.request)
+        return one_micro_batch(self.request)
 
     def trace(self) -> TracedStep:
         """The operators of one micro-batch."""
@@ -205,14 +328,19 @@ class _TorchFrontEnd:
 
     def lower(self, traced: TracedStep) -> LoweredStep:
         """Its Graph."""
-        request = self.request
-        scale = (_LOSS_SCALE,) if request.scales_loss else ()
-        names = [*request.input_names, *scale]
-        return lower_step(LowerRequest(request.name, traced, names))
+        return lower_traced(self.request, traced)
 
     def prepare(self, traced: TracedStep, lowered: LoweredStep) -> CompiledStep:
         """Both, with what it takes to run them."""
-        return CompiledStep(self.request, traced, lowered, self._examples[1])
+        capture = FreshCapture(traced, lowered)
+        return CompiledStep(self.request, capture, self._examples[1])
+
+
+def lower_traced(request: StepRequest, traced: TracedStep) -> LoweredStep:
+    """The Graph of a traced step."""
+    scale = (_LOSS_SCALE,) if request.scales_loss else ()
+    names = [*request.input_names, *scale]
+    return lower_step(LowerRequest(request.name, traced, names))
 
 
 def compile_step(
@@ -222,10 +350,10 @@ def compile_step(
     return capture_program(_TorchFrontEnd(request), progress)
 
 
-def _one_micro_batch(request: StepRequest) -> tuple[list[Tensor], int]:
+def one_micro_batch(request: StepRequest) -> tuple[list[Tensor], int]:
     """The inputs of the first micro-batch, and its samples."""
     examples: list[Tensor] = []
-    sizes = [1]
+    shapes: list[tuple[int, ...]] = []
     for name, tensor in zip(request.input_names, request.inputs, strict=True):
         size = request.batch_plan.find_micro_batch_size(tuple(tensor.shape))
         if size is None:
@@ -235,8 +363,8 @@ def _one_micro_batch(request: StepRequest) -> tuple[list[Tensor], int]:
             )
         placed = request.backend.place(to_device_type(tensor))
         examples.append(placed[:size] if placed.dim() else placed)
-        sizes.append(size)
-    return examples, max(sizes)
+        shapes.append(tuple(examples[-1].shape))
+    return examples, batch_of(shapes)
 
 
 def _trace(request: StepRequest, examples: Sequence[Tensor]) -> TracedStep:

@@ -1,7 +1,8 @@
-"""Weight updates compiled by inductor, for small models on a GPU.
+"""Weight updates compiled by inductor, for a GPU.
 
 torch's fused kernels give a block of a GPU 65,536 numbers to work on, which leaves most
-of it idle for the weights of a small model; compiled ones use all of it.
+of it idle for the weights of a small model; compiled ones use all of it. They also read
+and write float16, which would be a copy of every weight and gradient otherwise.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from popple.engine.torch.updates.formulas import PLAIN_FORMULAS, Formula, Settings
-from popple.engine.torch.updates.update import apply_update
+from popple.engine.torch.updates.update import apply_update, in_float32
 
 
 def compiled_update() -> Callable[..., None]:
     """`apply_update` with compiled formulas, for one set of weights."""
-    formulas = {kind: _CompiledFormula(f) for kind, f in PLAIN_FORMULAS.items()}
+    formulas = {
+        kind: _CompiledFormula(in_float32(plain))
+        for kind, plain in PLAIN_FORMULAS.items()
+    }
     return partial(apply_update, formulas=formulas)
 
 
@@ -42,11 +46,12 @@ class _CompiledFormula:
         settings: Settings,
     ) -> None:
         numbers = {name: v for name, v in settings.items() if name != "lr"}
-        shapes = tuple(weight.shape for weight in weights)
         lists = [weights, gradients, *state.values()]
         flat = [tensor for tensors in lists for tensor in tensors]
         flat.append(settings["lr"])
-        key = (shapes, tuple(state), tuple(numbers.items()))
+        # What tracing depends on: a gradient may come as a view, or in another type.
+        forms = tuple((each.shape, each.stride(), each.dtype) for each in flat)
+        key = (forms, tuple(state), tuple(numbers.items()))
         if key not in self._compiled:
             step = partial(self._over_flat, len(weights), tuple(state), numbers)
             traced = make_fx(step, tracing_mode="fake")(*flat)

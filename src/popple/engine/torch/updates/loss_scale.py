@@ -7,6 +7,7 @@ gradients it saw is large, and the factor halves when that is too much, else dou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -71,13 +72,16 @@ class LossScale:
         """Take note of the share of large gradients in a micro-batch."""
         self._shares.append(share)
 
-    def adapt(self) -> None:
-        """Change `factor` if it is time to; called after each update."""
+    def adapt(self, mean: Callable[[Tensor], Tensor] = lambda share: share) -> None:
+        """Change `factor` if it is time to; called after each update.
+
+        `mean` gives the mean over all processes, which must keep the same factor.
+        """
         shares, self._shares = self._shares, []
         if self.automatic is None or not shares:
             return
         is_due = self._num_updates % self.automatic.period == 0
         self._num_updates += 1
         if is_due:
-            share = float(torch.stack(shares).mean())
+            share = float(mean(torch.stack(shares).mean()))
             self.factor *= 0.5 if share > self.automatic.threshold else 2.0

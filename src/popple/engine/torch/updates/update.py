@@ -126,41 +126,65 @@ def _numbers(scalars: Mapping[str, Tensor]) -> dict[str, float]:
     return dict(zip(scalars, values, strict=True))
 
 
+def in_float32(formula: Formula) -> Formula:
+    """The formula for tensors of any type: they are rounded when they are stored."""
+
+    def update(
+        weights: list[Tensor],
+        gradients: list[Tensor],
+        state: Mapping[str, list[Tensor]],
+        settings: Settings,
+    ) -> None:
+        held = [weights, *state.values()]
+        wide = [_in_float32(tensors) for tensors in held]
+        given = list(map(_laid_out_like, weights, _in_float32(gradients)))
+        formula(wide[0], given, dict(zip(state, wide[1:], strict=True)), settings)
+        for tensors, results in zip(held, wide, strict=True):
+            # Lists that are float32 already were updated in place.
+            if results is not tensors:
+                torch._foreach_copy_(tensors, results)
+
+    return update
+
+
+_FORMULAS = {kind: in_float32(formula) for kind, formula in FORMULAS.items()}
+
+
 def apply_update(
     rule: UpdateRule,
     weights: Mapping[str, Tensor],
     gradients: Mapping[str, Tensor],
     state: Slots,
-    formulas: Mapping[str, Formula] = FORMULAS,
+    formulas: Mapping[str, Formula] = _FORMULAS,
 ) -> None:
-    """Overwrite weights and state with those after one update."""
+    """Overwrite weights and state with those after one update.
+
+    `formulas` take tensors of any type.
+    """
     if rule.max_grad_norm != float("inf"):
         clipped = clip_gradients(list(gradients.values()), rule.max_grad_norm)
         gradients = dict(zip(gradients, clipped, strict=True))
-    formula, slots = formulas[rule.kind], rule.slots
+    formula = formulas[rule.kind]
     for group in rule.groups:
         names = [name for name in group.names if name in gradients]
         if not names:
             continue
-        held = [[weights[name] for name in names]]
-        held += [[state[slot][name] for name in names] for slot in slots]
-        wide = [_in_float32(tensors) for tensors in held]
-        given = [
-            _laid_out_like(weights[name], gradients[name].float()) for name in names
-        ]
-        settings = {**group.settings, "use_tf_variant": rule.uses_tf_variant}
-        formula(wide[0], given, dict(zip(slots, wide[1:], strict=True)), settings)
-        for tensors, results in zip(held, wide, strict=True):
-            # Lists that are float32 already were updated in place.
-            if results is not tensors:
-                torch._foreach_copy_(tensors, results)
+        formula(
+            [weights[name] for name in names],
+            [gradients[name] for name in names],
+            {slot: [state[slot][name] for name in names] for slot in rule.slots},
+            {**group.settings, "use_tf_variant": rule.uses_tf_variant},
+        )
 
 
 def _in_float32(tensors: list[Tensor]) -> list[Tensor]:
     """The tensors, or if there are others among them, all as float32."""
     if all(tensor.dtype is torch.float32 for tensor in tensors):
         return tensors
-    return [tensor.float() for tensor in tensors]
+    wide = [torch.empty_like(tensor, dtype=torch.float32) for tensor in tensors]
+    # One kernel of a GPU for all of them.
+    torch._foreach_copy_(wide, tensors)
+    return wide
 
 
 def _laid_out_like(weight: Tensor, gradient: Tensor) -> Tensor:

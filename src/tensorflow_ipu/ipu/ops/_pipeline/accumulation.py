@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from ...gradient_accumulation import GradientAccumulationReductionMethod
 from .._tensors import Dtype, Tensor

@@ -133,7 +133,10 @@ class Settings:
     def _check_devices(self) -> None:
         mapping = self.device_mapping
         if not isinstance(mapping, list | tuple):
-            raise TypeError("device_mapping argument needs to be a list or a tuple.")
+            raise TypeError(
+                "device_mapping needs to be a list or a tuple of IPUs, not "
+                f"{type(mapping).__name__}."
+            )
         if len(mapping) != len(self.stages):
             raise ValueError(
                 "Each stage must be mapped to an IPU: device_mapping has "
@@ -149,8 +152,8 @@ class Settings:
             )
         if self.batch_serialization_iterations > 1 and len(set(flat)) != 1:
             raise NotImplementedError(
-                "When using batch serialization, all the pipeline stages need to be "
-                "mapped to a single IPU."
+                "batch serialization runs all stages in turn: they must be mapped to a "
+                f"single IPU, not to {len(set(flat))}."
             )
 
     def _check_outfeed(self) -> None:
@@ -161,7 +164,7 @@ class Settings:
                 )
         if self.outfeed_loss and self.outfeed_mask:
             raise ValueError(
-                "Only one of `outfeed_loss` and `outfeed_mask` can be set."
+                "`outfeed_loss` and `outfeed_mask` exclude each other: set one of them."
             )
         if not self.accumulate_outfeed:
             return
@@ -171,7 +174,8 @@ class Settings:
             )
         if self.outfeed_queue._outfeed_mode is not IPUOutfeedMode.ALL:
             raise ValueError(
-                "To accumulate the outfeed, it must be in IPUOutfeedMode ALL."
+                "accumulate_outfeed needs a queue in IPUOutfeedMode ALL, which keeps "
+                "every sum."
             )
 
 

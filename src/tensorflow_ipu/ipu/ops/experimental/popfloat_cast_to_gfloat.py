@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from ..._arithmetic.small_floats import Layout, decode, encode, quantize
 from .._tensors import Dtype, Tensor

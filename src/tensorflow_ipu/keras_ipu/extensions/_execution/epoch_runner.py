@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu import ipu_infeed_queue, utils
 
 from tensorflow_ipu._types import Tensors
@@ -132,7 +132,9 @@ class EpochRunner:
             return tf.nest.map_structure(lambda _: tf.zeros([]), results)
 
         def zeros(empty: Any) -> tf.Tensor:
-            batch, *rest = empty.shape[2 if self._run.num_replicas > 1 else 1 :]
+            batch, *rest = empty.shape.as_list()[
+                2 if self._run.num_replicas > 1 else 1 :
+            ]
             return tf.zeros([num_samples * batch, *rest], empty.dtype)
 
         return tf.nest.map_structure(zeros, results)

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu.ipu_infeed_queue import IPUIterator
 from tensorflow.python.platform import tf_logging as logging
 from tf_keras.src import callbacks as callbacks_module

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu import ipu_infeed_queue
 from tensorflow.python.ipu._programs.loop_counters import current_loop
 from tensorflow.python.ipu.eager import backprop

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu import gradient_accumulation, loops
 from tensorflow.python.ipu._programs.marks import marked
 from tensorflow.python.ipu.eager import backprop
@@ -49,13 +49,17 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True)
 class Run:
-    """One execution: what is done, how often, by how many; and how results return."""
+    """One execution: what is done, how often, by how many; and how results return.
+
+    `num_replicas` are those of this process.
+    """
 
     mode: Mode
     num_steps: int
     accumulation_steps: int
     num_replicas: int
     streams: bool
+    num_processes: int = 1
 
 
 def make_program(model: tf.keras.Model, run: Run, outfeed: Any) -> Function:
@@ -210,9 +214,10 @@ def over_replicas(
 
     Without a reduction every replica keeps its own, or all get those of the `last`.
     """
+    num_replicas = run.num_replicas * run.num_processes
     method = model._ipu_options.replicated_metric_reduction_method
     unreduced = method is ReplicatedMetricReductionMethod.NONE and not last
-    if run.num_replicas == 1 or run.mode is Mode.PREDICT or unreduced:
+    if num_replicas == 1 or run.mode is Mode.PREDICT or unreduced:
         return results
     reduce = _REDUCTIONS[method]
     return tf.nest.map_structure(lambda each: reduce(all_gather(each)), results)

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ipu import gradient_accumulation, loops
 from tensorflow.python.ipu.ops._pipeline import accumulation
 from tensorflow.python.training import optimizer as training_optimizer

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 __all__ = [
     "LayerCall",

@@ -1,0 +1,268 @@
+# %% [markdown]
+"""
+Copyright (c) 2026 Popple contributors. All rights reserved.
+"""
+
+# %% [markdown]
+"""
+# Porting a GPU Script on IPUs using a PyTorch CNN - Training
+"""
+
+# %% [markdown]
+"""
+| Domain | Tasks | Model | Datasets | Workflow | Number of IPUs | Execution time |
+|---|---|---|---|---|---|---|
+| Vision | Image classification | CNN | Handwritten digits | Training, evaluation | recommended: 4 (min: 1) | 1 min |
+"""
+
+# %% [markdown]
+"""
+Most research code was written for one graphics processor. This notebook takes such a script
+and moves it to another kind of machine, one change at a time, with a test after each. You see
+which lines change, which do not, and that the results stay the same. At the end the same
+script uses more of the machine than the original could.
+
+In this notebook you will learn how to:
+
+- run the original script and keep its losses
+- move the loss into the model
+- wrap the model and compare the losses
+- bring several steps into one call
+- evaluate and save the ported model
+
+For inference with the trained network see
+`image_classification/image_classification.ipynb`. The [migration guide](../../docs/migrating.md)
+has the same steps for Keras and TensorFlow.
+
+[![Join the community](../community-badge.svg)](../../docs/support.md)
+"""
+
+# %% [markdown]
+"""
+## Environment setup
+
+This notebook runs on any computer with Popple: `pip install 'popple[torch,notebook]'`, then
+`popple notebook open` starts Jupyter with virtual IPUs. On IPU hardware enable the Poplar
+SDK first. [Notebooks](../../docs/notebooks.md) tells more, about VS Code too.
+"""
+
+# %% [markdown]
+"""
+## Dependencies and configuration
+
+Install the dependencies:
+"""
+
+# %% tags=["hide_output", "ignore_code_only"]
+# %pip install -q -r ../requirements.txt
+
+# %%
+import os
+import tempfile
+from pathlib import Path
+
+number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
+checkpoint_directory = os.getenv("CHECKPOINT_DIR") or tempfile.mkdtemp()
+
+# %% [markdown]
+"""
+These are the values to experiment with:
+"""
+
+# %% tags=["parameters"]
+steps = 32  # updates of the weights
+batch_size = 32  # images to an update
+steps_per_call = 8  # updates that the ported script makes in one call
+
+# %% [markdown]
+"""
+## Run the original script and keep its losses
+
+This is the script as it was: a network, a loss outside of it, an optimiser, a loop. It would
+move model and data with `.to("cuda")`; on this computer it runs on the CPU.
+"""
+
+# %%
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+digits = load_digits()
+images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
+labels = torch.tensor(digits.target)
+
+
+def make_network():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(128, 10),
+    )
+
+
+network = make_network()
+loss_of = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+
+original = []
+for step in range(steps):
+    batch = slice(step * batch_size, (step + 1) * batch_size)
+    optimizer.zero_grad()
+    loss = loss_of(network(images[batch]), labels[batch])
+    loss.backward()
+    optimizer.step()
+    original.append(float(loss.detach()))
+print(f"loss {original[0]:.4f} to {original[-1]:.4f}")
+
+# %% [markdown]
+"""
+## Move the loss into the model
+
+The machine runs a whole step: forward, backward, update. It has to know the loss, so the
+model computes it. Nothing else of the network changes.
+"""
+
+# %%
+class WithLoss(nn.Module):
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+        self.loss = nn.CrossEntropyLoss()
+
+    def forward(self, images, labels=None):
+        logits = self.network(images)
+        return logits if labels is None else (logits, self.loss(logits, labels))
+
+
+# %% [markdown]
+"""
+## Wrap the model and compare the losses
+
+`poptorch.trainingModel` takes model and optimiser; a call is a step. The lines with
+`zero_grad`, `backward` and `step` go. The optimiser comes from `poptorch.optim`, under the
+same name and with the same arguments.
+"""
+
+# %%
+import poptorch
+
+model = WithLoss(make_network())
+optimizer = poptorch.optim.SGD(model.parameters(), lr=0.1)
+training_model = poptorch.trainingModel(model, optimizer=optimizer)
+
+ported = []
+for step in range(steps):
+    batch = slice(step * batch_size, (step + 1) * batch_size)
+    _, loss = training_model(images[batch], labels[batch])
+    ported.append(float(loss))
+
+largest = max(abs(a - b) for a, b in zip(original, ported))
+print(f"loss {ported[0]:.4f} to {ported[-1]:.4f}; largest difference {largest:.1e}")
+assert largest < 1e-5
+
+# %%
+import matplotlib.pyplot as plt
+
+plt.figure(figsize=(5, 2.5))
+plt.plot(original, label="original", linewidth=4, alpha=0.4)
+plt.plot(ported, label="ported", linestyle="--")
+plt.xlabel("step")
+plt.ylabel("loss")
+plt.legend()
+plt.show()
+
+# %% [markdown]
+"""
+## Bring several steps into one call
+
+Between two calls the machine waits for Python. With `deviceIterations` one call makes
+several updates, with a batch for each. The numbers are the same again; the modelled speed
+is not.
+"""
+
+# %%
+import popple
+
+options = poptorch.Options().deviceIterations(steps_per_call)
+options.outputMode(poptorch.OutputMode.All)
+model = WithLoss(make_network())
+optimizer = poptorch.optim.SGD(model.parameters(), lr=0.1)
+fast_model = poptorch.trainingModel(model, options, optimizer)
+
+grouped = []
+for call in range(steps // steps_per_call):
+    count = steps_per_call * batch_size
+    batch = slice(call * count, (call + 1) * count)
+    _, loss = fast_model(images[batch], labels[batch])
+    grouped += loss.tolist()
+assert max(abs(a - b) for a, b in zip(original, grouped)) < 1e-5
+
+for name, each in (("one step per call", training_model), ("several", fast_model)):
+    print(f"{name}: {popple.modelled(each).samples_per_second:,.0f} images/s modelled")
+
+# %% [markdown]
+"""
+More IPUs are one option more. With `replicationFactor` each of them has a copy of the model
+and sees its own batch, so the global batch grows. Compiling is enough to learn the speed. The
+models above still hold an IPU each, and give it back first.
+"""
+
+# %%
+from popple.notebook import release_devices
+
+release_devices(training_model, fast_model)
+replicas = min(number_of_ipus, 4)
+options = poptorch.Options().deviceIterations(steps_per_call)
+options.replicationFactor(replicas)
+copied = WithLoss(make_network())
+optimizer = poptorch.optim.SGD(copied.parameters(), lr=0.1)
+wide_model = poptorch.trainingModel(copied, options, optimizer)
+count = replicas * steps_per_call * batch_size
+repeated = torch.arange(count) % len(images)
+wide_model.compile(images[repeated], labels[repeated])
+popple.modelled(wide_model)
+
+# %% [markdown]
+"""
+## Evaluate and save the ported model
+
+PopTorch keeps the weights of your module up to date, so that it can be saved as always. A
+file that was saved here loads in the original script, and the other way round.
+"""
+
+# %%
+release_devices(wide_model)
+inference_model = poptorch.inferenceModel(model)
+held_out = slice(-360, None)
+found = inference_model(images[held_out]).argmax(dim=1)
+
+
+def evaluate(found, labels):
+    return float((found == labels).float().mean())
+
+
+print(f"accuracy: {evaluate(found, labels[held_out]):.1%}")
+torch.save(model.state_dict(), Path(checkpoint_directory) / "ported.pt")
+
+# %% [markdown]
+"""
+At the end the IPUs are given back, since the kernel lives on:
+"""
+
+# %%
+release_devices(training_model, fast_model, wide_model, inference_model)
+
+# %% [markdown]
+"""
+## Conclusions and next steps
+
+You ported a script with two changes: the loss moved into the model, and
+`poptorch.trainingModel` took over the loop's inner lines. A test after each change showed
+the same losses as before. `deviceIterations` and `replicationFactor` then used more of the
+machine, without a change to the network. The weights went into a plain file of PyTorch.
+
+- `image_classification/image_classification.ipynb` has the whole workflow around a model
+- `tensor_inspection/tensor_inspection.ipynb` looks into a model that goes wrong
+- [The migration guide](../../docs/migrating.md) lists what else may have to change
+"""

@@ -1,0 +1,294 @@
+"""Changes: each one thing a user can do about memory, as a change of a case.
+
+In: a case. Out: the changed case with what to write in the program, or None where the
+change does not apply or is made already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from popple.advice.split import find_layers, split_graph
+from popple.case import Case
+from popple.graph import DType, Op, Phase, Role, Strategy, get_op
+
+_SMALL_PROPORTION = 0.15
+# PopART's least sizes: smaller tensors are not worth their transfers.
+_MIN_OFF_CHIP = 2
+_MIN_SHARED = 8192
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A changed case, and how a program makes the change."""
+
+    case: Case
+    how: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change by its name."""
+
+    name: str
+    apply: Callable[[Case], Changed | None]
+
+
+def _words(case: Case, poptorch: str, tensorflow: str) -> str:
+    return tensorflow if case.framework == "tensorflow" else poptorch
+
+
+def move_states_off_chip(case: Case) -> Changed | None:
+    """Optimiser state in streaming memory, loaded for the update."""
+    options = case.options
+    is_done = options.memory.states_off_chip is not None
+    if options.update is None or not options.update.num_states or is_done:
+        return None
+    memory = replace(options.memory, states_off_chip=_MIN_OFF_CHIP)
+    how = _words(
+        case,
+        "options.TensorLocations.setOptimizerLocation("
+        "poptorch.TensorLocationSettings().useOnChipStorage(False))",
+        "offload_weight_update_variables=True",
+    )
+    return Changed(case.with_options(memory=memory), how)
+
+
+def share_states(case: Case) -> Changed | None:
+    """Each replica keeps a share of the optimiser state."""
+    options = case.options
+    is_done = options.memory.shared_updates is not None
+    has_states = options.update is not None and options.update.num_states
+    if not has_states or is_done or options.replicas == 1:
+        return None
+    memory = replace(options.memory, shared_updates=_MIN_SHARED)
+    how = _words(
+        case,
+        "options.TensorLocations.setOptimizerLocation("
+        "poptorch.TensorLocationSettings().useReplicatedTensorSharding(True))",
+        "replicated_optimizer_state_sharding=True",
+    )
+    return Changed(case.with_options(memory=memory), how)
+
+
+def halve_accumulators(case: Case) -> Changed | None:
+    """Gradients of half-precision weights accumulated in half precision."""
+    update = case.options.update
+    if update is None or case.options.accumulation == 1:
+        return None
+    is_half = update.accumulator_dtype is not DType.F32
+    if is_half or not _has_half_weights(case):
+        return None
+    changed = replace(update, accumulator_dtype=DType.F16)
+    how = _words(case, "accum_type=torch.float16", "accumulation in float16")
+    return Changed(case.with_options(update=changed), f"{how} in the optimiser")
+
+
+def halve_partials(case: Case) -> Changed | None:
+    """Partial sums of half-precision products in half precision."""
+    plan = case.options.plan
+    if plan.partials == "f16" or not _has_half_products(case):
+        return None
+    how = _words(
+        case,
+        "options.Precision.setPartialsType(torch.half)",
+        'config.matmuls.poplar_options["partialsType"] = "half"',
+    )
+    return Changed(case.with_options(plan=replace(plan, partials="f16")), how)
+
+
+def lower_proportion(case: Case) -> Changed | None:
+    """Plans of products and convolutions with less memory for temporaries."""
+    plan = case.options.plan
+    if plan.memory_proportion <= _SMALL_PROPORTION:
+        return None
+    low = _SMALL_PROPORTION
+    how = _words(
+        case,
+        f'options.setAvailableMemoryProportion({{"IPU0": {low}, ...}})',
+        f'config.matmuls.poplar_options["availableMemoryProportion"] = "{low}"',
+    )
+    changed = replace(plan, memory_proportion=low)
+    return Changed(case.with_options(plan=changed), how)
+
+
+def recompute(case: Case) -> Changed | None:
+    """Activations computed again for the backward pass, from layer to layer."""
+    options = case.options
+    if not case.graph.is_training:
+        return None
+    if num_chips(case) > 1:
+        return _recompute_stages(case)
+    count = len(set(find_layers(case.graph).values()))
+    split = split_graph(case.graph, options, count, one_chip=True)
+    stages = {op.stage for op in case.graph.ops}
+    if split is None or count < 2 or len(stages) > 1:
+        return None
+    changed = replace(case, graph=split.graph)
+    changed = changed.with_options(recompute=True, strategy=Strategy.SHARDED)
+    how = _words(
+        case,
+        'options._Popart.set("autoRecomputation", 4) and '
+        "poptorch.recomputationCheckpoint on the output of every layer",
+        "allow_recompute=True with a pipeline stage for every layer, all on one IPU",
+    )
+    return Changed(changed, how)
+
+
+def _recompute_stages(case: Case) -> Changed | None:
+    if case.options.recompute:
+        return None
+    how = _words(
+        case,
+        'options._Popart.set("autoRecomputation", 3)',
+        "allow_recompute=True in config",
+    )
+    return Changed(case.with_options(recompute=True), how)
+
+
+def add_checkpoints(case: Case) -> Changed | None:
+    """Layers' results kept in a pipeline that recomputes: one layer at a time is."""
+    is_pipeline = case.options.strategy is Strategy.PIPELINED and num_chips(case) > 1
+    graph = case.graph
+    if not (is_pipeline and case.options.recompute and graph.is_training):
+        return None
+    layer_of = find_layers(graph)
+    leaving = _leaving(case, layer_of)
+    marked = [op for op in graph.ops if op.notes.is_checkpoint]
+    if marked or not leaving:
+        return None
+    ops = [
+        replace(op, notes=replace(op.notes, is_checkpoint=True))
+        if op.name in leaving
+        else op
+        for op in graph.ops
+    ]
+    how = _words(
+        case,
+        "poptorch.recomputationCheckpoint on the output of every layer",
+        "pipelining_ops.recomputation_checkpoint on the output of every layer",
+    )
+    return Changed(replace(case, graph=graph.with_ops(ops)), how)
+
+
+def shrink_micro_batch(factor: int) -> Callable[[Case], Changed | None]:
+    """Fewer samples at a time, in as many more micro-batches."""
+
+    def apply(case: Case) -> Changed | None:
+        size = case.options.micro_batch
+        if case.rebatch is None or size % factor:
+            return None
+        small = size // factor
+        changed = case.rebatch(small)
+        if not case.graph.is_training:
+            return Changed(changed, f"a batch size of {small}")
+        times = factor * case.options.accumulation
+        changed = changed.with_options(accumulation=times)
+        how = f"a batch size of {small}; options.Training.gradientAccumulation({times})"
+        other = f"a batch size of {small}; gradient_accumulation_count={times}"
+        return Changed(changed, _words(case, how, other))
+
+    return apply
+
+
+def split_over(num_stages: int) -> Callable[[Case], Changed | None]:
+    """A pipeline of so many stages, one on each chip."""
+
+    def apply(case: Case) -> Changed | None:
+        if num_stages * case.options.replicas > case.target.system.num_chips:
+            return None
+        split = split_graph(case.graph, case.options, num_stages)
+        if split is None:
+            return None
+        training = case.graph.is_training
+        least = 2 * num_stages - 1
+        options = case.options
+        changed = replace(
+            case, graph=split.graph, target=case.target.with_chips(num_stages)
+        ).with_options(
+            strategy=Strategy.PIPELINED,
+            recompute=True,
+            accumulation=max(options.accumulation, least)
+            if training
+            else options.accumulation,
+            device_iterations=options.device_iterations
+            if training
+            else max(options.device_iterations, num_stages),
+        )
+        return Changed(changed, _split_words(case, split.begins, changed))
+
+    return apply
+
+
+def _split_words(case: Case, begins: tuple[str, ...], changed: Case) -> str:
+    layers = [
+        f"poptorch.BeginBlock({_in_python(name)}, ipu_id={index})"
+        for index, name in enumerate(begins, start=1)
+    ]
+    stages = [f"stage {index} begins with {n}" for index, n in enumerate(begins, 1)]
+    text = _words(case, "; ".join(layers), "; ".join(stages))
+    count = changed.options.accumulation
+    if count != case.options.accumulation:
+        text += _words(
+            case,
+            f"; options.Training.gradientAccumulation({count})",
+            f"; gradient_accumulation_count={count}",
+        )
+    return text
+
+
+def _in_python(module: str) -> str:
+    """The path of a module as a program writes it: model.layers[3]."""
+    words = module.split(".")
+    return "model" + "".join(f"[{w}]" if w.isdigit() else f".{w}" for w in words)
+
+
+def num_chips(case: Case) -> int:
+    """Chips of a replica."""
+    return 1 + max((op.chip for op in case.graph.ops), default=0)
+
+
+CHANGES = (
+    # First: the program is captured anew, what was changed of it before would be lost.
+    Change("half the micro-batch", shrink_micro_batch(2)),
+    Change("optimiser state off the chip", move_states_off_chip),
+    Change("optimiser state shared out over replicas", share_states),
+    Change("accumulators in half precision", halve_accumulators),
+    Change("recomputation", recompute),
+    Change("a checkpoint after every layer", add_checkpoints),
+    Change("half-precision partial sums", halve_partials),
+    Change("less memory for temporaries of plans", lower_proportion),
+)
+"""What can be changed on the chips there are."""
+
+
+def _has_half_weights(case: Case) -> bool:
+    weights = case.graph.with_role(Role.WEIGHT)
+    return any(value.type.dtype is DType.F16 for value in weights)
+
+
+def _has_half_products(case: Case) -> bool:
+    graph = case.graph
+    return any(
+        get_op(op.kind).family in ("matmul", "conv")
+        and graph.type_of(op.inputs[0]).dtype is DType.F16
+        for op in graph.ops
+        if op.inputs
+    )
+
+
+def _leaving(case: Case, layer_of: dict[str, int]) -> set[str]:
+    """Forward ops whose results another layer reads, and that own them."""
+    graph = case.graph
+    makers: dict[str, Op] = {n: op for op in graph.ops for n in op.outputs}
+    found: set[str] = set()
+    for op in graph.ops:
+        if op.phase is not Phase.FORWARD:
+            continue
+        for name in op.inputs:
+            maker = makers.get(graph.root(name))
+            is_other = maker is not None and layer_of[maker.name] != layer_of[op.name]
+            if maker is not None and is_other and maker.phase is Phase.FORWARD:
+                found.add(maker.name)
+    return found

@@ -1,0 +1,68 @@
+"""Steps of a program that come from no single op, sorted into rows by what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from popple.program import Control, Exchange, GlobalExchange, Leaf, StreamCopy, Sync
+from popple.sim import Cost, Simulation
+
+
+@dataclass(frozen=True)
+class Unowned:
+    """A row of such steps: its name, the kind and phase of its ops, what they do.
+
+    Names hold a space, which names of ops never do.
+    """
+
+    name: str
+    kind: str
+    phase: str
+    how: str
+
+
+_STREAMS = Unowned(
+    "host streams",
+    "stream",
+    "",
+    "Inputs from the host and results to it, with exchanges to the tiles for traffic.",
+)
+_COPIES = Unowned(
+    "copies between IPUs",
+    "chip_copy",
+    "",
+    "What the stages of a pipeline send each other, in one exchange after each cycle.",
+)
+_COLLECTIVES = Unowned(
+    "merged collectives",
+    "collective",
+    "update",
+    "Collectives of several tensors that are made at the same time.",
+)
+_SYNCS = Unowned("lone syncs", "sync", "", "Barriers that belong to no op.")
+
+
+def row_of(leaf: Leaf) -> Unowned:
+    """The row of a leaf that names no op."""
+    # Exchanges without an op join the tiles that compute with those for traffic.
+    if isinstance(leaf, StreamCopy | Exchange):
+        return _STREAMS
+    if isinstance(leaf, GlobalExchange):
+        return _COPIES if leaf.replicas == 1 else _COLLECTIVES
+    return _SYNCS if isinstance(leaf, Sync) else _COLLECTIVES
+
+
+def costs_without_op(simulation: Simulation) -> Mapping[Unowned, Cost]:
+    """The cost of each row that takes time."""
+    found: dict[Unowned, Cost] = {}
+    timing = simulation.timing
+    for row, leaf, count in zip(
+        timing.steps, timing.leaf_times, timing.executions, strict=True
+    ):
+        if leaf is None or isinstance(row.step, Control) or row.step.op:
+            continue
+        if count and leaf.cost.cycles:
+            key = row_of(row.step)
+            found[key] = found.get(key, Cost()) + leaf.cost * count
+    return found

@@ -1,0 +1,92 @@
+"""Advice: what is modelled, how it is ranked, and that following it helps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from popple.advice import Advice, advise, advise_case, parse_case, render_case
+from popple.errors import ReportError
+from popple.pipeline import model_graph
+from tests.advice.stacks import stack_case
+
+
+def follow(advice: Advice) -> bool:
+    """Whether the program fits as the first advice changes it."""
+    assert advice.first is not None
+    case = advice.first.case
+    return model_graph(case.graph, case.target, case.options).simulation.fits
+
+
+def test_what_fits_needs_no_remedy() -> None:
+    advice = advise_case(stack_case(2))
+    assert advice.outcome.fits
+    assert advice.remedies == ()
+    assert "stack fits on 1 IPU" in advice.render()
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Advice:
+    """Three layers: 1.5 MB of weights, twice as much of each state, in 10 MB."""
+    return advise_case(stack_case(3))
+
+
+def test_state_off_the_chip_makes_room(crowded: Advice) -> None:
+    assert not crowded.outcome.fits
+    assert crowded.first is not None
+    assert crowded.first.changes == ("optimiser state off the chip",)
+    assert follow(crowded)
+    # Two states of 4 bytes for each of 3 * 512 * 512 weights, over 16 tiles.
+    saved = crowded.outcome.peak_tile_bytes - crowded.first.outcome.peak_tile_bytes
+    assert saved > 0.5 * 2 * 4 * 3 * 512 * 512 / 16
+
+
+def test_remedies_that_fit_come_first_and_cost_what_they_cost(crowded: Advice) -> None:
+    fits = [each.outcome.fits for each in crowded.remedies]
+    assert fits == sorted(fits, reverse=True)
+    for each in crowded.remedies:
+        again = model_graph(each.case.graph, each.case.target, each.case.options)
+        assert again.simulation.peak_tile_bytes == each.outcome.peak_tile_bytes
+        assert again.simulation.cost.cycles == each.outcome.cycles
+
+
+def test_memory_by_role_adds_up_to_the_fullest_tile(crowded: Advice) -> None:
+    (memory,) = crowded.memory
+    assert sum(memory.bytes_by_role.values()) == crowded.outcome.peak_tile_bytes
+    weights, states = 3 * 512 * 512 * 2 / 16, 2 * 3 * 512 * 512 * 4 / 16
+    assert memory.bytes_by_role["weights"] == pytest.approx(weights, rel=0.05)
+    assert memory.bytes_by_role["optimiser state"] == pytest.approx(states, rel=0.05)
+
+
+def test_a_model_too_large_for_a_chip_is_split_over_several() -> None:
+    advice = advise_case(stack_case(8))
+    assert advice.first is not None
+    count = advice.first.outcome.num_chips
+    assert advice.first.changes[0] == f"a pipeline over {count} IPUs"
+    blocks = advice.first.how[0].count("poptorch.BeginBlock(model.layers[")
+    assert blocks == count - 1 > 0
+    assert follow(advice)
+
+
+def test_a_case_comes_back_from_its_text() -> None:
+    case = stack_case(2)
+    assert parse_case(render_case(case)) == case
+
+
+def test_the_text_of_another_version_is_refused() -> None:
+    data = json.loads(render_case(stack_case(1)))
+    with pytest.raises(ReportError, match="format 7"):
+        parse_case(json.dumps(data | {"format": 7}))
+
+
+def test_advice_is_json_too(crowded: Advice) -> None:
+    data = json.loads(json.dumps(crowded.to_json()))
+    assert data["remedies"][0]["outcome"]["fits"] is True
+    assert data["memory"][0]["bytes_by_role"]["weights"] > 0
+
+
+def test_a_model_is_advised_on_as_it_is() -> None:
+    case = stack_case(2)
+    model = model_graph(case.graph, case.target, case.options)
+    assert advise(model).outcome.peak_tile_bytes == model.simulation.peak_tile_bytes
