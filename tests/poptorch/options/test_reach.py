@@ -63,8 +63,9 @@ def test_each_ipu_has_its_own_share_of_memory() -> None:
     alone = cycles_of_products(modelled(sharded()))
     small = sharded().setAvailableMemoryProportion({"IPU1": 0.01})
     bounded = cycles_of_products(modelled(small))
-    assert bounded[0] == alone[0]
-    assert bounded[1] > alone[1]
+    # The other IPU's plans may leave what arrives here in another order: a little.
+    assert bounded[0] == pytest.approx(alone[0], rel=0.02)
+    assert bounded[1] > 2 * alone[1]
 
 
 def bytes_of(role: str, model: popple.Modelled) -> int:
