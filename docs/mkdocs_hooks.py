@@ -38,9 +38,7 @@ def list_shown() -> list[Path]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The repository's files instead of those of `docs` alone."""
-    theme = [
-        file for file in files if not file.src_uri.endswith((".md", ".py", ".png"))
-    ]
+    theme = [file for file in files if not file.src_uri.endswith((".md", ".py", ".png"))]
     own = [
         File.generated(
             config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)

@@ -95,14 +95,9 @@ labels = torch.tensor(digits.target)
 def make_network():
     torch.manual_seed(0)
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(128, 10),
+        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(128, 10),
     )
 
 
@@ -127,7 +122,6 @@ print(f"loss {original[0]:.4f} to {original[-1]:.4f}")
 The machine runs a whole step: forward, backward, update. It has to know the loss, so the
 model computes it. Nothing else of the network changes.
 """
-
 
 # %%
 class WithLoss(nn.Module):

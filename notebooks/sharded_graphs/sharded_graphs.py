@@ -113,7 +113,6 @@ with tf.Graph().as_default():
 and in return nothing goes back to the host between two operations.
 """
 
-
 # %%
 def add(a, b, c):
     return a + b + c
@@ -134,7 +133,6 @@ with tf.Graph().as_default():
 `ipu_shard` says on which IPU of the device an operation runs. Three IPUs add, and the fourth
 adds what they found. Four IPUs together have an id of their own, which the log shows.
 """
-
 
 # %%
 def sharded(a, b, c):
@@ -262,7 +260,6 @@ plt.show()
 
 The same variables, in a graph without an optimiser, on images that were kept apart.
 """
-
 
 # %%
 def evaluate(logits, wanted):
