@@ -51,7 +51,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     },
     "memory": {
         "^BERT on one chip": f"{_POPRT} examples/bert; float partials in float",
-        "^fits": "facts of the row: its public configuration",
+        "chip": "the public configuration that the row of fits.csv names, and its file",
         "": "the profiled program, as graphcore/popliner names it",
     },
 }
