@@ -1,7 +1,7 @@
 """What the guide shows, for mkdocs: pages and files where they lie in the repository.
 
-A link from `README.md` to `docs/pods.md`, or from a notebook to the guide, then works on
-the site as it does in the repository.
+A link from `README.md` to `docs/pods.md`, or from a notebook to the guide, works on the
+site as it does in the repository.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def list_shown() -> list[Path]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The repository's files instead of those of `docs` alone."""
-    theme = [file for file in files if not file.src_uri.endswith((".md", ".py", ".png"))]
+    theme = [
+        file for file in files if not file.src_uri.endswith((".md", ".py", ".png"))
+    ]
     own = [
         File.generated(
             config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)

@@ -14,7 +14,7 @@ import pytest
 
 from popple.notebook.linter import check_document, find_rule
 from popple.notebook.rule import Kind, Mode, Settings, Spot
-from popple.notebook.rules import ALL
+from popple.notebook.rulebook import ALL
 from tests.notebook import samples
 from tests.notebook.samples import make_sample
 

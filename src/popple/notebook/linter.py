@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from popple.notebook.document import Document
 from popple.notebook.rule import Finding, Kind, Rule, Settings
-from popple.notebook.rules import ALL
+from popple.notebook.rulebook import ALL
 
 
 @dataclass(frozen=True)
