@@ -5,7 +5,7 @@ Copyright (c) 2026 Popple contributors. All rights reserved.
 
 # %% [markdown]
 """
-# Porting a GPU Script on IPUs using a PyTorch CNN - Training
+# Porting of GPU Scripts on IPUs using a CNN - Training with PyTorch and Keras
 """
 
 # %% [markdown]
@@ -20,7 +20,8 @@ Copyright (c) 2026 Popple contributors. All rights reserved.
 Most research code was written for one graphics processor. This notebook takes such a script
 and moves it to another kind of machine, one change at a time, with a test after each. You see
 which lines change, which do not, and that the results stay the same. At the end the same
-script uses more of the machine than the original could.
+script uses more of the machine than the original could, and a second script, written for
+another library, goes the same way.
 
 In this notebook you will learn how to:
 
@@ -29,10 +30,11 @@ In this notebook you will learn how to:
 - wrap the model and compare the losses
 - bring several steps into one call
 - evaluate and save the ported model
+- port a script for Keras in four changes
 
 For inference with the trained network see
 `image_classification/image_classification.ipynb`. The [migration guide](../../docs/migrating.md)
-has the same steps for Keras and TensorFlow.
+has the steps as a list, for programs that were written for the SDK too.
 
 [![Join the community](../community-badge.svg)](../../docs/support.md)
 """
@@ -41,8 +43,8 @@ has the same steps for Keras and TensorFlow.
 """
 ## Environment setup
 
-This notebook runs on any computer with Popple: `pip install 'popple[torch,notebook]'`, then
-`popple notebook open` starts Jupyter with virtual IPUs. On IPU hardware enable the Poplar
+This notebook runs on any computer with Popple: `pip install 'popple[torch,tensorflow,notebook]'`,
+then `popple notebook open` starts Jupyter with virtual IPUs. On IPU hardware enable the Poplar
 SDK first. [Notebooks](../../docs/notebooks.md) tells more, about VS Code too.
 """
 
@@ -61,6 +63,7 @@ import os
 import tempfile
 from pathlib import Path
 
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 checkpoint_directory = os.getenv("CHECKPOINT_DIR") or tempfile.mkdtemp()
 
@@ -247,11 +250,63 @@ torch.save(model.state_dict(), Path(checkpoint_directory) / "ported.pt")
 
 # %% [markdown]
 """
+## Port a script for Keras in four changes
+
+The original makes a model, compiles it and fits it. It runs first, as it is:
+"""
+
+# %%
+import tensorflow as tf
+from tensorflow import keras
+
+tf.get_logger().setLevel("ERROR")
+pixels = images.numpy().reshape(-1, 8, 8, 1)[: steps * batch_size]
+targets = digits.target[: steps * batch_size]
+
+
+def fit_model(**more):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([
+        keras.layers.Conv2D(16, 3, activation="relu", input_shape=(8, 8, 1)),
+        keras.layers.Flatten(), keras.layers.Dense(10),
+    ])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1), loss, **more)
+    history = model.fit(pixels, targets, batch_size, 4, shuffle=False, verbose=0)
+    return model, history.history["loss"]
+
+
+_, keras_original = fit_model()
+print([f"{loss:.4f}" for loss in keras_original])
+
+# %% [markdown]
+"""
+The four changes: import `ipu`; say how many IPUs; make and fit the model in the scope of a
+strategy; let one program make many steps with `steps_per_execution`. The number of images has
+to be a multiple of what one program sees, so a script that does not care drops the rest.
+"""
+
+# %%
+from tensorflow.python import ipu
+
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+config.configure_ipu_system()
+
+with ipu.ipu_strategy.IPUStrategy().scope():
+    keras_model, keras_ported = fit_model(steps_per_execution=steps_per_call)
+print([f"{loss:.4f}" for loss in keras_ported])
+assert max(abs(a - b) for a, b in zip(keras_original, keras_ported)) < 1e-4
+popple.modelled(keras_model)
+
+# %% [markdown]
+"""
 At the end the IPUs are given back, since the kernel lives on:
 """
 
 # %%
 release_devices(training_model, fast_model, wide_model, inference_model)
+ipu.config.reset_ipu_configuration()
 
 # %% [markdown]
 """
@@ -260,7 +315,8 @@ release_devices(training_model, fast_model, wide_model, inference_model)
 You ported a script with two changes: the loss moved into the model, and
 `poptorch.trainingModel` took over the loop's inner lines. A test after each change showed
 the same losses as before. `deviceIterations` and `replicationFactor` then used more of the
-machine, without a change to the network. The weights went into a plain file of PyTorch.
+machine, without a change to the network. The weights went into a plain file of PyTorch. A
+script for Keras took `IPUConfig`, `IPUStrategy` and `steps_per_execution`.
 
 - `image_classification/image_classification.ipynb` has the whole workflow around a model
 - `tensor_inspection/tensor_inspection.ipynb` looks into a model that goes wrong

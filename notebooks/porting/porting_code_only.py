@@ -6,6 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 checkpoint_directory = os.getenv("CHECKPOINT_DIR") or tempfile.mkdtemp()
 
@@ -102,6 +103,9 @@ assert max(abs(a - b) for a, b in zip(original, grouped)) < 1e-5
 for name, each in (("one step per call", training_model), ("several", fast_model)):
     print(f"{name}: {popple.modelled(each).samples_per_second:,.0f} images/s modelled")
 
+from popple.notebook import release_devices
+
+release_devices(training_model, fast_model)
 replicas = min(number_of_ipus, 4)
 options = poptorch.Options().deviceIterations(steps_per_call)
 options.replicationFactor(replicas)
@@ -113,9 +117,7 @@ repeated = torch.arange(count) % len(images)
 wide_model.compile(images[repeated], labels[repeated])
 popple.modelled(wide_model)
 
-from popple.notebook import release_devices
-
-release_devices(training_model, fast_model, wide_model)
+release_devices(wide_model)
 inference_model = poptorch.inferenceModel(model)
 held_out = slice(-360, None)
 found = inference_model(images[held_out]).argmax(dim=1)
@@ -128,6 +130,42 @@ def evaluate(found, labels):
 print(f"accuracy: {evaluate(found, labels[held_out]):.1%}")
 torch.save(model.state_dict(), Path(checkpoint_directory) / "ported.pt")
 
-release_devices(training_model, fast_model, wide_model, inference_model)
+import tensorflow as tf
+from tensorflow import keras
 
-# Source: porting.py sha256: 5304ea7f681ac431
+tf.get_logger().setLevel("ERROR")
+pixels = images.numpy().reshape(-1, 8, 8, 1)[: steps * batch_size]
+targets = digits.target[: steps * batch_size]
+
+
+def fit_model(**more):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([
+        keras.layers.Conv2D(16, 3, activation="relu", input_shape=(8, 8, 1)),
+        keras.layers.Flatten(), keras.layers.Dense(10),
+    ])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1), loss, **more)
+    history = model.fit(pixels, targets, batch_size, 4, shuffle=False, verbose=0)
+    return model, history.history["loss"]
+
+
+_, keras_original = fit_model()
+print([f"{loss:.4f}" for loss in keras_original])
+
+from tensorflow.python import ipu
+
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+config.configure_ipu_system()
+
+with ipu.ipu_strategy.IPUStrategy().scope():
+    keras_model, keras_ported = fit_model(steps_per_execution=steps_per_call)
+print([f"{loss:.4f}" for loss in keras_ported])
+assert max(abs(a - b) for a, b in zip(keras_original, keras_ported)) < 1e-4
+popple.modelled(keras_model)
+
+release_devices(training_model, fast_model, wide_model, inference_model)
+ipu.config.reset_ipu_configuration()
+
+# Source: porting.py sha256: 8a55540607560bda

@@ -58,8 +58,8 @@ Install the dependencies:
 # %%
 import os
 
-number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 
 # %% [markdown]
 """
@@ -86,6 +86,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python import ipu
 
+tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
 
 

@@ -4,8 +4,8 @@
 
 import os
 
-number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 
 batch_size = 28  # images in a batch
 steps_per_run = 64  # batches that one run of the program sees
@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python import ipu
 
+tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
 
 
@@ -162,4 +163,4 @@ print(f"accuracy: {evaluate(logits, labels[num_train:]):.1%}")
 session.close()
 ipu.config.reset_ipu_configuration()
 
-# Source: sharded_graphs.py sha256: 13ca7968313341f9
+# Source: sharded_graphs.py sha256: 3edf7a40b577b0a5

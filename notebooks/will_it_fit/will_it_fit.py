@@ -19,7 +19,7 @@ Copyright (c) 2026 Popple contributors. All rights reserved.
 """
 Whether a model fits into the memory of a machine is often learnt too late: after a day in a
 queue. This notebook answers the question in seconds, without running anything. A training
-step that is far too large is changed in one way after the other, and each change is judged by
+step that is too large is changed in one way after the other, and each change is judged by
 what it saves and by what it costs. You also see when during a step memory is full, and of
 what.
 
@@ -204,7 +204,6 @@ report
 # %%
 steps = list(report.compilation.livenessProgramSteps)
 live = [step.notAlwaysLiveMemory.bytes / 2**20 for step in steps]
-always = report.compilation.tiles
 plt.figure(figsize=(7, 2.5))
 plt.fill_between(range(len(live)), live, step="mid", alpha=0.6)
 plt.xlabel("step of the program")

@@ -92,5 +92,9 @@ def test_only_sources_are_built(source: Path) -> None:
     write(build(source))
     source.with_name("api.py").write_text("x = 1\n")
     assert find_sources([source.parent]) == [source]
-    with pytest.raises(UsageError, match="is no source"):
-        find_sources([source.with_suffix(".ipynb")])
+    for product in (
+        source.with_suffix(".ipynb"),
+        source.with_name("demo_code_only.py"),
+    ):
+        with pytest.raises(UsageError, match="is no source"):
+            find_sources([product])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 README = "README.md"
+_PROGRAM = "_code_only"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def build(
     texts = {
         home / f"{source.stem}.ipynb": render_notebook(notebook, source.name),
         home / README: page.text,
-        home / f"{source.stem}_code_only.py": render_program(
+        home / f"{source.stem}{_PROGRAM}.py": render_program(
             notebook, source.name, digest
         ),
     }
@@ -81,8 +82,11 @@ def find_stale(products: Products) -> list[Path]:
     ]
 
 
+def is_product(path: Path) -> bool:
+    """Whether a Python file is the program that a source gives."""
+    return path.stem.endswith(_PROGRAM)
+
+
 def is_source(path: Path) -> bool:
     """Whether a Python file is a source, and no product or module beside one."""
-    if path.stem.endswith("_code_only"):
-        return False
-    return (path.parent / f"{path.stem}.ipynb").exists()
+    return not is_product(path) and path.with_suffix(".ipynb").exists()
