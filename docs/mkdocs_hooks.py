@@ -1,15 +1,18 @@
 """What the guide shows, for mkdocs: pages and files where they lie in the repository.
 
 A link from `README.md` to `docs/pods.md`, or from a notebook to the guide, works on the
-site as it does in the repository.
+site as it does in the repository. Only the issue tracker lies outside of it: a forge
+finds it beside the files, the site by `POPPLE_REPOSITORY`, the repository's address.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,6 +33,10 @@ SHOWN = (
 )
 
 
+# From any page to what a forge shows beside the files of a branch.
+_TRACKER = re.compile(r"\[([^\]]+)\]\((?:\.\./)+issues\)")
+
+
 def list_shown() -> list[Path]:
     """The files of the site, but for templates of generated pages."""
     found = {path for pattern in SHOWN for path in ROOT.glob(pattern) if path.is_file()}
@@ -48,3 +55,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for path in list_shown()
     ]
     return Files([*theme, *own])
+
+
+def on_page_markdown(
+    markdown: str, page: Page, config: MkDocsConfig, files: Files
+) -> str:
+    """Links to the tracker as addresses, or as words where there is no address."""
+    home = (config.repo_url or "").rstrip("/")
+    return _TRACKER.sub(rf"[\1]({home}/issues)" if home else r"\1", markdown)

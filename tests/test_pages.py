@@ -85,7 +85,9 @@ def test_named_commands_are_understood(name: str) -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_links_lead_somewhere(name: str) -> None:
-    local = re.findall(r"(?<!\\)\]\((?!\w+:|#)([^)#\s]+)", TEXTS[name])
+    # The tracker is no file: a forge shows it beside those of a branch.
+    text = TEXTS[name].replace("../issues)", ")")
+    local = re.findall(r"(?<!\\)\]\((?!\w+:|#)([^)#\s]+)", text)
     home = (ROOT / name).parent
     assert [link for link in local if not (home / link).exists()] == []
 

@@ -261,7 +261,7 @@ from tensorflow import keras
 
 tf.get_logger().setLevel("ERROR")
 pixels = images.numpy().reshape(-1, 8, 8, 1)[: steps * batch_size]
-targets = digits.target[: steps * batch_size]
+targets = digits.target[: steps * batch_size].astype("int32")
 
 
 def fit_model(**more):
@@ -283,7 +283,8 @@ print([f"{loss:.4f}" for loss in keras_original])
 """
 The four changes: import `ipu`; say how many IPUs; make and fit the model in the scope of a
 strategy; let one program make many steps with `steps_per_execution`. The number of images has
-to be a multiple of what one program sees, so a script that does not care drops the rest.
+to be a multiple of what one program sees, so a script that does not care drops the rest; and
+labels are `int32` above, because the machine is not fed with `int64`.
 """
 
 # %%

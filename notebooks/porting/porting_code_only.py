@@ -135,7 +135,7 @@ from tensorflow import keras
 
 tf.get_logger().setLevel("ERROR")
 pixels = images.numpy().reshape(-1, 8, 8, 1)[: steps * batch_size]
-targets = digits.target[: steps * batch_size]
+targets = digits.target[: steps * batch_size].astype("int32")
 
 
 def fit_model(**more):
@@ -168,4 +168,4 @@ popple.modelled(keras_model)
 release_devices(training_model, fast_model, wide_model, inference_model)
 ipu.config.reset_ipu_configuration()
 
-# Source: porting.py sha256: 8a55540607560bda
+# Source: porting.py sha256: e4b956e28b860ed2

@@ -234,7 +234,7 @@ print(f"one file of {page.stat().st_size / 2**20:.1f} MiB: {page.name}")
 
 # %% [markdown]
 """
-![The viewer with the memory of each tile](../../docs/images/viewer.png)
+![The viewer with the memory of each tile](../../docs/images/memory.png)
 
 At the end the IPU is given back, since the kernel lives on:
 """
