@@ -63,7 +63,6 @@ import os
 import tempfile
 from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 checkpoint_directory = os.getenv("CHECKPOINT_DIR") or tempfile.mkdtemp()
 

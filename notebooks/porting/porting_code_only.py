@@ -6,7 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 checkpoint_directory = os.getenv("CHECKPOINT_DIR") or tempfile.mkdtemp()
 
@@ -168,4 +167,4 @@ popple.modelled(keras_model)
 release_devices(training_model, fast_model, wide_model, inference_model)
 ipu.config.reset_ipu_configuration()
 
-# Source: porting.py sha256: e4b956e28b860ed2
+# Source: porting.py sha256: afe53ac7117a6514

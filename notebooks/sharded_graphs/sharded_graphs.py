@@ -58,7 +58,6 @@ Install the dependencies:
 # %%
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 
 # %% [markdown]

@@ -4,7 +4,6 @@
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 
 batch_size = 28  # images in a batch
@@ -163,4 +162,4 @@ print(f"accuracy: {evaluate(logits, labels[num_train:]):.1%}")
 session.close()
 ipu.config.reset_ipu_configuration()
 
-# Source: sharded_graphs.py sha256: 3edf7a40b577b0a5
+# Source: sharded_graphs.py sha256: 43496ed40447b402

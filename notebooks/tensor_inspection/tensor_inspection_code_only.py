@@ -6,7 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 checkpoint_directory = os.getenv("CHECKPOINT_DIR") or tempfile.mkdtemp()
 
@@ -128,4 +127,4 @@ model.save_weights(str(Path(checkpoint_directory) / "digits.weights.h5"))
 
 ipu.config.reset_ipu_configuration()
 
-# Source: tensor_inspection.py sha256: fb8da5ba1b1cf360
+# Source: tensor_inspection.py sha256: 1ecf5abc3ebe80da

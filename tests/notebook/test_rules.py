@@ -219,6 +219,15 @@ def test_a_template_may_have_placeholders(tmp_path: Path) -> None:
     assert found_in(tmp_path, template, body="## <Outcome>") == set()
 
 
+def test_formulas_are_no_text(tmp_path: Path) -> None:
+    heading = "## Train a network for digits\n\n"
+    formulas = "It is $N_{MAX} <name>$, and\n$$\nx_{via}, e.g.\n$$\nfor `$A` and `$B`."
+    block = "\\begin{align}\n{MAX}\n\\end{align}"
+    assert found_in(tmp_path, body=f"{heading}{formulas}\n\n{block}") == set()
+    prices = "It costs $5 for {whom}, and $6 for others."
+    assert found_in(tmp_path, body=heading + prices) == {36}
+
+
 def test_rules_are_found_by_id() -> None:
     assert find_rule("N04") is ALL[3]
     assert find_rule("N99") is None
