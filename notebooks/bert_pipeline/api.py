@@ -1,8 +1,8 @@
 """Question answering with BERT: the application behind the notebook.
 
-The data are made, so that nothing has to be downloaded: a sequence begins with a question
-word, and the text after it has one word of each kind that can be asked for, among others.
-The answer is the place of the word of the kind that is asked for.
+The data are made, so that nothing has to be downloaded: a sequence begins with a
+question word, and the text after it has one word of each kind that can be asked for,
+among others. The answer is the place of the word of the kind that is asked for.
 """
 
 import torch
@@ -17,12 +17,14 @@ KINDS = {
     "when": ["yesterday", "Monday", "May", "noon"],
     "how-many": ["two", "five", "nine", "forty"],
 }
-OTHERS = """
-    a all and are as at be but by can come do down for from go had has he her here his in into is it
-    like long look make many more no not of on one or other out see she so some than that the
-""".split()
+_OTHERS = """
+    a all and are as at be but by can come do down for from go had has he her here his
+    in into is it like long look make many more no not of on one or other out see she so
+    some than that the
+"""
+OTHERS = _OTHERS.split()
 WORDS = [*KINDS, *(word for words in KINDS.values() for word in words), *OTHERS]
-LENGTH = 16
+NUM_WORDS, LENGTH = len(WORDS), 16
 
 
 class Bert(nn.Module):
@@ -32,7 +34,7 @@ class Bert(nn.Module):
     and the last of them.
     """
 
-    def __init__(self, split, width, heads, num_words=len(WORDS), length=LENGTH):
+    def __init__(self, split, width, heads, num_words=NUM_WORDS, length=LENGTH):
         super().__init__()
         words = nn.Embedding(num_words, width)
         self.words = poptorch.BeginBlock(words, "ipu0", ipu_id=0)

@@ -151,7 +151,9 @@ import popple
 def profile(split, width, heads, num_words, length, size, count):
     model = Bert(split, width, heads, num_words, length).half()
     optimizer = poptorch.optim.AdamW(model.parameters())
-    training_model = poptorch.trainingModel(model, pipelined(count, replicas), optimizer)
+    training_model = poptorch.trainingModel(
+        model, pipelined(count, replicas), optimizer
+    )
     num_questions = size * count * replicas
     questions = torch.zeros(num_questions, length, dtype=torch.long)
     training_model.compile(questions, torch.zeros(num_questions, dtype=torch.long))
@@ -190,7 +192,9 @@ for part in simulation.timeline.slices:
         colour = plt.cm.tab20(part.stage % 20)
         length = part.end_cycles - part.start_cycles
         axis.barh(part.chip, length, left=part.start_cycles, color=colour, height=0.8)
-axis.set_yticks(range(ipus_per_pipeline), [f"IPU {n}" for n in range(ipus_per_pipeline)])
+axis.set_yticks(
+    range(ipus_per_pipeline), [f"IPU {n}" for n in range(ipus_per_pipeline)]
+)
 axis.invert_yaxis()
 axis.set_xlabel("cycles of one update; colours are stages")
 plt.show()

@@ -136,7 +136,7 @@ session = tf.Session(graph=graph)
 session.run(initialise)
 session.run(infeed.initializer)
 losses = []
-for run in range(num_runs):
+for _ in range(num_runs):
     session.run(program)
     losses.extend(session.run(dequeued))
 print(f"{len(losses)} losses, from {losses[0]:.2f} to {np.mean(losses[-50:]):.2f}")
@@ -162,4 +162,4 @@ print(f"accuracy: {evaluate(logits, labels[num_train:]):.1%}")
 session.close()
 ipu.config.reset_ipu_configuration()
 
-# Source: sharded_graphs.py sha256: 43496ed40447b402
+# Source: sharded_graphs.py sha256: 0c684ceacffef834

@@ -137,6 +137,7 @@ Each change is one line of options: a smaller batch, the state of the optimiser 
 chip, two IPUs that take turns, or numbers of half the size.
 """
 
+
 # %%
 def state_outside():
     options = one_ipu()

@@ -138,4 +138,4 @@ from popple.notebook import release_devices
 
 release_devices(training_model)
 
-# Source: will_it_fit.py sha256: b49030aa87f0d51d
+# Source: will_it_fit.py sha256: 5821754a65686a1b

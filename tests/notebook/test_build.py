@@ -98,3 +98,21 @@ def test_only_sources_are_built(source: Path) -> None:
     ):
         with pytest.raises(UsageError, match="is no source"):
             find_sources([product])
+
+
+def test_outputs_stay_where_code_has_not_changed(source: Path) -> None:
+    write(build(source))
+    page, folder = source.with_name("README.md"), source.with_name("demo_files")
+    shown = "```output\nposix\n```\n\n![Figure](demo_files/cell-05-0.png)\n\n"
+    code = "print(os.name)\n```\n\n"
+    page.write_text(page.read_text().replace(code, code + shown))
+    folder.mkdir()
+    (folder / "cell-05-0.png").touch()
+    source.write_text(PERCENT.replace("Text.", "Other text."), encoding="utf-8")
+    write(build(source))
+    assert shown in page.read_text()
+    assert list(folder.iterdir())
+    source.write_text(PERCENT.replace("os.name", "os.sep"), encoding="utf-8")
+    write(build(source))
+    assert shown not in page.read_text()
+    assert not list(folder.iterdir())
