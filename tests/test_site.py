@@ -47,7 +47,7 @@ def test_pages_load_nothing_from_other_servers(site: Path) -> None:
 def test_docstrings_are_in_the_reference(site: Path) -> None:
     page = (site / "docs" / "api.html").read_text("utf-8")
     assert 'id="popple.modelled"' in page
-    assert "cycles" in page
+    assert "Detach PopTorch models that are attached" in page
 
 
 def test_search_needs_no_server(site: Path) -> None:
