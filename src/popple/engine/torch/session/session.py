@@ -36,7 +36,7 @@ from popple.engine.torch.session.outputs import (
     WatchedReader,
 )
 from popple.engine.torch.session.random import DeviceRandom
-from popple.engine.torch.session.step import CompiledStep, to_device_type
+from popple.engine.torch.session.step import CompiledStep
 from popple.engine.torch.updates.compiled import compiled_update
 from popple.engine.torch.updates.loss_scale import AutomaticScaling, LossScale
 from popple.engine.torch.updates.update import (
@@ -190,7 +190,7 @@ class TorchSession:
 
     def _on_device(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The inputs in types of the device, or data that stand for them."""
-        tensors = [to_device_type(tensor) for tensor in inputs]
+        tensors = [self.step.backend.typed(tensor) for tensor in inputs]
         # CUDA graphs copy inputs themselves, from the host into memory of their own.
         if self._graphs is None:
             tensors = [self.step.backend.place(tensor) for tensor in tensors]

@@ -6,6 +6,7 @@ arguments --trace--> TracedStep --lower--> Graph          for the model of costs
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -44,17 +45,12 @@ from popple.session import BatchPlan
 
 # The name under which PopART knows the loss scale, and reports show it.
 _LOSS_SCALE = "lossScaling_FLOAT"
-_ON_DEVICE = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
-
-
-def to_device_type(tensor: Tensor) -> Tensor:
-    """The tensor in a floating-point type the device has.
-
-    Integers keep 64 bits while they run: their values are the same, and operators of
-    PyTorch ask for them. They come back with 32.
-    """
-    dtype = _ON_DEVICE.get(tensor.dtype)
-    return tensor if dtype is None else tensor.to(dtype)
+_LOG = logging.getLogger(__name__)
+_WIDENED = (
+    "The model has tensors in bfloat16, which the machine does not have: they are "
+    "computed in float32. A GPU keeps them if asked to: "
+    "popple run --device cuda --keep-bfloat16."
+)
 
 
 @dataclass(frozen=True)
@@ -347,7 +343,15 @@ def compile_step(
     request: StepRequest, progress: Callable[[str], None] = lambda part: None
 ) -> CompiledStep:
     """Trace and lower one micro-batch of the module."""
+    if not request.backend.keeps_bfloat16 and _has_bfloat16(request):
+        _LOG.warning(_WIDENED)
     return capture_program(_TorchFrontEnd(request), progress)
+
+
+def _has_bfloat16(request: StepRequest) -> bool:
+    module = request.module
+    tensors = (*module.parameters(), *module.buffers(), *request.inputs)
+    return any(tensor.dtype is torch.bfloat16 for tensor in tensors)
 
 
 def one_micro_batch(request: StepRequest) -> tuple[list[Tensor], int]:
@@ -361,7 +365,7 @@ def one_micro_batch(request: StepRequest) -> tuple[list[Tensor], int]:
                 f"{name} has the shape {list(tensor.shape)}, whose first dimension "
                 f"cannot be cut into {request.batch_plan.num_shares} equal parts."
             )
-        placed = request.backend.place(to_device_type(tensor))
+        placed = request.backend.place(request.backend.typed(tensor))
         examples.append(placed[:size] if placed.dim() else placed)
         shapes.append(tuple(examples[-1].shape))
     return examples, batch_of(shapes)
@@ -394,7 +398,7 @@ def _one_group(request: StepRequest) -> Iterator[tuple[str, Tensor]]:
 def _plain(named: Iterable[tuple[str, Tensor]], backend: Backend) -> dict[str, Tensor]:
     """Tensors without a front end's wrapper class, in a type the device has."""
     return {
-        name: backend.place(to_device_type(tensor.detach())) for name, tensor in named
+        name: backend.place(backend.typed(tensor.detach())) for name, tensor in named
     }
 
 
