@@ -82,29 +82,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--report", metavar="DIR", type=Path, help="write reports into this directory"
     )
-    parser.add_argument(
-        "--backend",
-        choices=("replay", "inductor"),
-        help="how values are computed: by replaying the framework's kernels (default), "
-        "or compiled by torch.compile",
-    )
-    parser.add_argument(
-        "--device",
-        choices=("cpu", "cuda"),
-        help="where values are computed (default: cpu)",
-    )
-    parser.add_argument(
-        "--numerics",
-        metavar="NAME,...",
-        help="compute float16 values as the machine does: "
-        f"{', '.join(NUMERICS)}, or all; slow, for studies of precision",
-    )
-    parser.add_argument(
-        "--keep-bfloat16",
-        action="store_true",
-        help="let a GPU compute in bfloat16; the machine has none, so it is float32 "
-        "otherwise",
-    )
+    _add_engine_arguments(parser)
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -137,6 +115,33 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="SCRIPT",
         nargs=REMAINDER,
         help="run a file; everything after its name belongs to it",
+    )
+
+
+def _add_engine_arguments(parser: ArgumentParser) -> None:
+    """How and where values are computed."""
+    parser.add_argument(
+        "--backend",
+        choices=("replay", "inductor"),
+        help="how values are computed: by replaying the framework's kernels (default), "
+        "or compiled by torch.compile",
+    )
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        help="where values are computed (default: cpu)",
+    )
+    parser.add_argument(
+        "--numerics",
+        metavar="NAME,...",
+        help="compute float16 values as the machine does: "
+        f"{', '.join(NUMERICS)}, or all; slow, for studies of precision",
+    )
+    parser.add_argument(
+        "--keep-bfloat16",
+        action="store_true",
+        help="let a GPU compute in bfloat16; the machine has none, so it is float32 "
+        "otherwise",
     )
 
 

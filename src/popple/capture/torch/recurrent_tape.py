@@ -54,8 +54,6 @@ def compute(
     # torch has no kernel for this kind: it is written out step by step.
     if kind == "gru_reset_before":
         return _reset_before(x, states[0], weights)
-    if kind == "gru" and not trains and all(map(_is_plain, (x, *states, *weights))):
-        return GruTape.record(x, states[0], weights).results()
     first = [state.unsqueeze(0) for state in states]
     settings = (weights, _has_biases(weights), 1, 0.0, trains)
     if kind == "lstm":

@@ -2,9 +2,9 @@
 
 The machine multiplies halves and adds in single precision. TensorFlow's kernels for the
 CPU add halves in ways of their own, and gradients of convolutions ten times slower than
-in single precision; so do gradients of pools. In: an operation that a program has made.
-Out: the tensors that the program goes on with. The operation itself stays in the graph,
-for gradients; nobody reads it, so it is not run.
+in single precision. In: an operation that a program has made. Out: the tensors that the
+program goes on with. The operation itself stays in the graph, for gradients; nobody
+reads it, so it is not run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ _PRODUCTS = frozenset(
         "DepthwiseConv2dNativeBackpropInput",
         "Einsum",
         "MatMul",
-        "MaxPoolGrad",
     }
 )
 _GRADIENT = "PoppleHalfProduct"
