@@ -4,6 +4,9 @@ Programs ask it who they are. What they share with it goes through the host coll
 of `tensorflow.python.ipu.distributed`, once its strategy has met the other instances.
 """
 
+# The IPU's part of TensorFlow is imported by names that only the import finder knows.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import tensorflow as tf
