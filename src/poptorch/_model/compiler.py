@@ -310,9 +310,18 @@ class Compiler:
         )
         options = replace(options, is_model_only=self._settings.is_model_only)
         try:
-            return TorchSession(step, options, rule)
+            session = TorchSession(step, options, rule)
+            if not self._is_only_modelled:
+                session.prepare()
         except UsageError as error:
             raise Error(str(error)) from error
+        return session
+
+    @property
+    def _is_only_modelled(self) -> bool:
+        """Whether the model is compiled, perhaps reported, but not run here."""
+        is_offline = self.options.connection_type is ConnectionType.Never
+        return is_offline or self._settings.is_model_only
 
     def _make_cost(
         self,

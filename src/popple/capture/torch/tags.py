@@ -23,9 +23,10 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Node
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from popple.capture.torch.recording import record
 from popple.graph import NO_NOTES, Notes, Phase
 from popple.marks import TAG
 
@@ -141,17 +142,30 @@ class Tagger(TorchDispatchMode):
         proxy_mode = get_proxy_mode()
         if proxy_mode is None:
             return func(*args, **(kwargs or {}))
-        nodes = proxy_mode.tracer.graph.nodes
-        # One operator may add several nodes, decomposed ones for example; all get its
-        # tag.
-        newest = newest_node(nodes)
-        result = func(*args, **(kwargs or {}))
-        added = nodes_after(nodes, newest)
+        result, added = self._run(proxy_mode, func, args, kwargs or {})
         if added:
             tag = self._backward_tag() if self._is_backward else self._forward_tag()
             for node in added:
                 node.meta[TAG] = tag
         return result
+
+    def _run(
+        self,
+        proxy_mode: ProxyTorchDispatchMode,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> tuple[Any, list[Node]]:
+        """What an operator returns, and the nodes it adds."""
+        recorded = record(proxy_mode, func, args, kwargs)
+        if recorded is not None:
+            return recorded
+        # One operator may add several nodes, decomposed ones for example; all get its
+        # tag.
+        nodes = proxy_mode.tracer.graph.nodes
+        newest = newest_node(nodes)
+        result = func(*args, **kwargs)
+        return result, nodes_after(nodes, newest)
 
     def _forward_tag(self) -> Tag:
         module = next((path for path in reversed(self._path) if path), "")

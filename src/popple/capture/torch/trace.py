@@ -18,6 +18,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.proxy_tensor import (
     get_proxy_mode,
     get_proxy_slot,
@@ -217,12 +218,15 @@ def trace_step(request: TraceRequest) -> TracedStep:
     ]
     if request.scales_loss:
         arguments.append(torch.ones((), device=arguments[0].device))
-    tracer = make_fx(step, DECOMPOSITIONS, "fake", record_module_stack=False)
+    # Nobody asks the nodes which functions of torch they come from.
+    tracer = make_fx(step, DECOMPOSITIONS, "fake", _disable_torch_fn_metadata_mode=True)
     # Tensors that the program did not pass in (constants) are let through.
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     with explained_errors(), _without_fake_tensor_log():
         fakes = _fakes(arguments, fake_mode)
-        with nullcontext() if fakes else fake_mode:  # which the fakes carry along
+        # Fakes carry their mode along. The module's own code is generated if it is run,
+        # which a traced step rarely is: it is lowered, and copied for a replay.
+        with nullcontext() if fakes else fake_mode, _use_lazy_graph_module(True):
             traced = tracer(*fakes)
     # After tracing: only the whole graph tells who writes to a buffer.
     if request.buffers:
