@@ -57,7 +57,9 @@ def record(
     kwargs: dict[str, Any],
 ) -> Recorded | None:
     """Run an operator and add its nodes, or None if it is not an ordinary one."""
-    if not _is_ordinary(func) or func in mode.decomposition_table:
+    if not isinstance(func, OpOverload) or not _is_ordinary(func):
+        return None
+    if func in mode.decomposition_table:
         return None
     try:
         node_args = tuple(_argument(each, mode.tracer) for each in args)
@@ -71,9 +73,9 @@ def record(
 
 
 @functools.cache
-def _is_ordinary(func: Callable[..., Any]) -> bool:
-    """Whether an operator takes and returns tensors and is not made of others."""
-    if not isinstance(func, OpOverload) or func.namespace != "aten":
+def _is_ordinary(func: OpOverload) -> bool:
+    """Whether an operator of aten returns tensors and is not made of others."""
+    if func.namespace != "aten":
         return False
     # The tracer makes copies of lifted constants, and looks at the values of some.
     is_lifted = func.overloadpacket is torch.ops.aten.lift_fresh
@@ -102,14 +104,16 @@ def _argument(value: Any, tracer: Any) -> Any:
 
 def _nodes_of(
     mode: ProxyTorchDispatchMode,
-    func: Callable[..., Any],
+    func: OpOverload,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     result: Any,
 ) -> Iterator[Node]:
     """The node of an operator, and one for each of several results."""
     graph = mode.tracer.graph
-    called = graph.call_function(func, args, kwargs)
+    # The tracer's name: that of the operator, without its overload.
+    name = graph._target_to_str(func.overloadpacket.__name__)
+    called = graph.create_node("call_function", func, args, kwargs, name)
     called.meta["val"] = extract_val(result)
     yield called
     if isinstance(result, torch.Tensor):
