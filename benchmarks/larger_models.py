@@ -9,54 +9,6 @@ from torch import Tensor, nn
 from benchmarks.models import Bert
 
 
-class DecoderLayer(nn.Module):
-    """A layer of GPT-2: normalised first, and no token sees those after it."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.norm1 = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width)
-        self.project = nn.Linear(width, width)
-        self.norm2 = nn.LayerNorm(width)
-        self.up = nn.Linear(width, 4 * width)
-        self.down = nn.Linear(4 * width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The sequence after this layer."""
-        split = self.qkv(self.norm1(x)).unflatten(-1, (3, self.heads, -1))
-        q, k, v = split.permute(2, 0, 3, 1, 4).unbind(0)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.project(mixed.transpose(1, 2).flatten(2))
-        hidden = F.gelu(self.up(self.norm2(x)), approximate="tanh")
-        return x + self.down(hidden)
-
-
-class Gpt(nn.Module):
-    """GPT-2 whose head shares the table of tokens, without dropout."""
-
-    def __init__(
-        self, width: int = 768, num_layers: int = 12, vocabulary: int = 50_257
-    ) -> None:
-        super().__init__()
-        self.words = nn.Embedding(vocabulary, width)
-        self.positions = nn.Embedding(1024, width)
-        nn.init.normal_(self.words.weight, std=0.02)
-        nn.init.normal_(self.positions.weight, std=0.02)
-        self.layers = nn.ModuleList(
-            DecoderLayer(width, width // 64) for _ in range(num_layers)
-        )
-        self.norm = nn.LayerNorm(width)
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of predicting the labels."""
-        x = self.words(ids) + self.positions.weight[: ids.shape[1]]
-        for layer in self.layers:
-            x = layer(x)
-        logits = F.linear(self.norm(x), self.words.weight)
-        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
-
-
 class PaddedBert(Bert):
     """BERT over sequences of several lengths: a mask hides what only fills them."""
 
@@ -129,16 +81,3 @@ class UNet(nn.Module):
         for widen, block in zip(self.widen, self.up, strict=True):
             x = block(torch.cat([kept.pop(), widen(x)], 1))
         return F.cross_entropy(self.head(x), labels)
-
-
-class Gru(nn.Module):
-    """Two GRU layers whose last state is classified."""
-
-    def __init__(self, inputs: int = 128, width: int = 256) -> None:
-        super().__init__()
-        self.gru = nn.GRU(inputs, width, 2, batch_first=True)
-        self.head = nn.Linear(width, 10)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits of a sequence."""
-        return self.head(self.gru(x)[0][:, -1])

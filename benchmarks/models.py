@@ -221,12 +221,12 @@ class Lstm(nn.Module):
 
 
 class Gru(nn.Module):
-    """A GRU whose last state is classified."""
+    """GRU layers whose last state is classified."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: int = 32, width: int = 64, num_layers: int = 1) -> None:
         super().__init__()
-        self.gru = nn.GRU(32, 64, batch_first=True)
-        self.head = nn.Linear(64, 10)
+        self.gru = nn.GRU(inputs, width, num_layers, batch_first=True)
+        self.head = nn.Linear(width, 10)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of a sequence."""

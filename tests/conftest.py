@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 
 import hypothesis
@@ -14,6 +15,9 @@ from tests.sources import SRC
 
 # Python's start does this where Popple is installed.
 boot.install()
+
+# A run in the background ignores Ctrl-C, and so would every program that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A test that draws new examples in every run fails when nobody touched anything;
 # a deadline measures the machine, not the code.

@@ -151,7 +151,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "gcipuinfo": BASE | {"popple.device"},
     "poplar": BASE | {"popple.device", "popple.target"},
     # Horovod's names where there is no Horovod.
-    "popple_horovod": BASE | {"popple.distributed", "popple.engine"},
+    "popple_horovod": BASE | {"popple.distributed", "popple.engine", "tensorflow_ipu"},
     "libpvti": BASE | {"popple.trace"},
     "popart": frozenset(),
     "pva": frozenset({"popple.report", "popple.trace"}),
@@ -170,6 +170,7 @@ TENSORFLOW_HOMES = (
     "ipu_tensorflow_addons",
     "popple.capture.tensorflow",
     "popple.engine.tensorflow",
+    "popple_horovod",
     "tensorflow_ipu",
 )
 

@@ -269,6 +269,15 @@ class Stage:
         return self.attentions + self.feed_forwards
 
 
+def place_layers(layers: nn.ModuleList, stages: Sequence[Stage]) -> None:
+    """Put halves of layers on the chips of stages, from the second stage on."""
+    halves = [h for x in layers for h in (x.attention, x.feed_forward)]
+    first = stages[0].num_halves
+    for stage in stages[1:]:
+        poptorch.BeginBlock(halves[first], f"from{first}", ipu_id=stage.chip)
+        first += stage.num_halves
+
+
 class Pretraining(nn.Module):
     """BERT with the losses of masked words and of the next sentence.
 
@@ -287,11 +296,7 @@ class Pretraining(nn.Module):
         self.next = nn.Linear(shape.hidden, 2)
         self.parts = parts
         self.has_own_stage = stages[-1].chip != 0
-        halves = [h for x in self.bert.layers for h in (x.attention, x.feed_forward)]
-        first = stages[0].num_halves
-        for stage in stages[1:]:
-            poptorch.BeginBlock(halves[first], f"from{first}", ipu_id=stage.chip)
-            first += stage.num_halves
+        place_layers(self.bert.layers, stages)
 
     def forward(
         self, ids: Tensor, kinds: Tensor, mask: Tensor, places: Tensor, goals: Tensor

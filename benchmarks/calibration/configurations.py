@@ -128,6 +128,23 @@ PUBLIC: Mapping[str, str] = {
 """Public configurations by framework, size and length, or by round and chips"""
 
 
+# What is the same in all configurations of a program, and where that is said.
+_COMMON: Mapping[str, str] = {
+    "nlp/bert/pytorch": "vocabulary 30522",
+    "nlp/bert/popart": "vocabulary 30400, split_qkv",
+    "nlp/bert/tensorflow": "vocabulary 30400",
+    # arguments.py:255, tools.py:337 and config/*.json
+    "nlp/gpt2/pytorch": "states off chip, first moment f16, vocabulary 50272",
+    # configs.yml:2 and args.py:178
+    "vision/vit/pytorch": "states on chip, first moment f16, RTS",
+}
+
+
+def common_words(source: str) -> str:
+    """What the configurations of the program at `source` have in common."""
+    return next((said for name, said in _COMMON.items() if name in source), "")
+
+
 def read_settings(words: str) -> Settings:
     """The settings that a text says; what it does not is as the stack has it."""
     stages = _stages(words)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from benchmarks.calibration.fits import fits_rows
 from benchmarks.calibration.footprints import footprint_rows, model_bytes
 from benchmarks.calibration.models import bert_fits
 from benchmarks.calibration.published import MEMORY, Published, published_rows
@@ -28,6 +29,7 @@ def memory_rows(facts: Path) -> Iterator[Rows]:
         elif each.kind == MEMORY:
             row = Row(each.name, "models", each.chip, "model bytes", each.value)
             yield Rows((row,), partial(_model_bytes, each))
+    yield from fits_rows(facts)
     yield from footprint_rows(facts)
 
 

@@ -6,6 +6,7 @@ module here. What neither a row nor the program it is of says is not guessed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -146,7 +147,7 @@ def _bert_of(row: Published) -> SquadBert:
     """
     if "unpack" in row.config:
         raise NotExpressed("packs are taken apart and made again around attention")
-    found = row.find(r"BERT-(\w+) .*SL(\d+)", row.workload)
+    found = row.find(r"BERT-(\w+).* SL(\d+)", row.workload)
     config = row.config.lower()
     is_file = "bert_fp" in config
     form = Form(
@@ -167,17 +168,34 @@ def _bert_of(row: Published) -> SquadBert:
 @cache
 def bert_figures(bert: SquadBert, chip: str) -> Figures:
     """Throughput of one chip, and whether it is large enough."""
+    modelled = model_run(_answering(bert), chip)
+    return Figures(modelled.samples_per_second, modelled.simulation.fits)
+
+
+def _answering(bert: SquadBert) -> Run:
     module = with_dtype(Bert(bert.shape, bert.form), bert.dtype)
     ids = torch.zeros(bert.batch, bert.shape.sequence, dtype=torch.int32)
-    run = Run(
+    return Run(
         module,
         (ids, ids, ids.float()),
         memory_proportions=(bert.memory_proportion,),
         partials=bert.partials,
         num_io_tiles=bert.num_io_tiles,
     )
-    modelled = model_run(run, chip)
-    return Figures(modelled.samples_per_second, modelled.simulation.fits)
+
+
+def answering_run(model: str, words: str, num_chips: int) -> Run:
+    """Inference of graphcore/PopRT: with answers of examples/bert, else benchmarks."""
+    length = re.search(r"SL(\d+)", model)
+    size, batch = re.search(r"BERT-(\w+)", model), re.search(r"batch (\d+)", words)
+    if size is None or batch is None or num_chips != 1:
+        raise NotExpressed(f"{model}, {words} on {num_chips} chips")
+    precision = words.split()[0].strip(",").lower()
+    gelu = "_with_gelu" if "fused" in words else ""
+    config = f"bert_{precision}{gelu}" if "SQuAD" in model else precision
+    workload = f"BERT-{size[1]} SL{length[1] if length else 128}"
+    row = Published("", "", 1, workload, f"{config} bs{batch[1]}", "", "", "")
+    return _answering(_bert_of(row))
 
 
 def bert_fits(row: Published) -> bool:

@@ -33,6 +33,8 @@ _FRAMEWORKS = ("PyTorch", "PopART", "TensorFlow2", "TF1")
 _DROPOUT = 0.1
 _MASKED = {128: 20, 384: 56, 512: 76}
 _PACKED = {128: 1.17, 384: 1.7, 512: 2.0}
+_LONG = 512
+"""Micro-batches of an update that is not said: more than any pipeline has stages"""
 _WIDE = 64
 """Chips from which on programs have configurations of their own"""
 
@@ -92,11 +94,29 @@ def _words_of(row: Published) -> str:
     return next(found, row.config)
 
 
+def bert_run(model: str, words: str, num_chips: int) -> Run:
+    """Pretraining of a model on so many chips, set up as the words say."""
+    settings = read_settings(words)
+    size = re.search(r"BERT-(\w+)", model)
+    length = re.search(r"SL(\d+)", f"{model} {words}")
+    if size is None:
+        raise NotExpressed(f"{model!r} does not say how large it is")
+    sequence = int(length[1]) if length else 512
+    shape = shape_of(size[1], sequence, settings.vocabulary)
+    num_replicas = num_chips // settings.num_chips
+    accumulation = settings.accumulation or _LONG
+    return _run(BertPipeline(shape, settings, accumulation, num_replicas))
+
+
 @cache
 def model_pipeline(pipeline: BertPipeline, system: str) -> popple.Modelled:
     """What popple models of all replicas."""
+    return model_run(_run(pipeline), system)
+
+
+def _run(pipeline: BertPipeline) -> Run:
     settings = pipeline.settings
-    run = Run(
+    return Run(
         _module(pipeline.shape, settings).half(),
         _pretraining_inputs(pipeline.shape, settings.micro_batch),
         accumulation=pipeline.accumulation,
@@ -109,7 +129,6 @@ def model_pipeline(pipeline: BertPipeline, system: str) -> popple.Modelled:
         has_shared_updates=settings.has_shared_updates,
         has_merged_collectives=settings.has_merged_collectives,
     )
-    return model_run(run, system)
 
 
 def _module(shape: Shape, settings: Settings) -> Pretraining:

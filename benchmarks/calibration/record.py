@@ -30,7 +30,10 @@ FAST: Mapping[str, str] = {
     ),
     "kernels": r"^(spmm_dense|gb_poplibs_bricks)",
     "models": r"^poprt_(rn50_bs1|vit_bs8)$",
-    "memory": r"^poprt_bertb256_bert_fp(16_bs8|32_bs32)$",
+    "memory": (
+        r"^(poprt_bertb256_bert_fp(16_bs8|32_bs32)|squad_base_384_pt|"
+        r"mlperf10_rn50_pod16)$"
+    ),
 }
 """Names of the rows that tests look at, by set"""
 _DIGITS = 4

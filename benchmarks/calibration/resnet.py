@@ -16,15 +16,17 @@ _EXPANSION = 4
 class Bottleneck(nn.Module):
     """1x1, 3x3 and 1x1 convolution beside a shortcut."""
 
-    def __init__(self, inputs: int, width: int, stride: int) -> None:
+    def __init__(self, inputs: int, width: int, stride: int, groups: int) -> None:
         super().__init__()
         outputs = _EXPANSION * width
+        # Groups are 4, 8, 16 and 32 channels wide: twice the width of ResNet-50.
+        inner = 2 * width if groups > 1 else width
         self.body = nn.Sequential(
-            *_conv(inputs, width, 1),
+            *_conv(inputs, inner, 1),
             nn.ReLU(),
-            *_conv(width, width, 3, stride),
+            *_conv(inner, inner, 3, stride, groups),
             nn.ReLU(),
-            *_conv(width, outputs, 1),
+            *_conv(inner, outputs, 1),
         )
         self.shortcut = nn.Sequential()
         if inputs != outputs or stride != 1:
@@ -41,7 +43,7 @@ class ResNet50(nn.Module):
     Recomputation begins at each of the blocks `cuts`, by number.
     """
 
-    def __init__(self, cuts: Sequence[int] = ()) -> None:
+    def __init__(self, cuts: Sequence[int] = (), groups: int = 1) -> None:
         super().__init__()
         self.cuts = frozenset(cuts)
         self.stem = nn.Sequential(*_conv(3, 64, 7, 2), nn.ReLU())
@@ -49,7 +51,8 @@ class ResNet50(nn.Module):
         inputs = 64
         for width, count, stride in _BLOCKS:
             for index in range(count):
-                blocks.append(Bottleneck(inputs, width, stride if index == 0 else 1))
+                step = stride if index == 0 else 1
+                blocks.append(Bottleneck(inputs, width, step, groups))
                 inputs = _EXPANSION * width
         self.blocks = nn.ModuleList(blocks)
         self.classes = nn.Linear(inputs, 1000)
@@ -65,6 +68,13 @@ class ResNet50(nn.Module):
         return self.classes(x.mean((2, 3)))
 
 
+class ResNeXt50(ResNet50):
+    """ResNeXt-50 32x4d: 3x3 convolutions of 32 groups."""
+
+    def __init__(self) -> None:
+        super().__init__(groups=32)
+
+
 class Training(nn.Module):
     """A classifier with its loss."""
 
@@ -77,6 +87,9 @@ class Training(nn.Module):
         return F.cross_entropy(self.body(images).float(), labels)
 
 
-def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[nn.Module]:
-    conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
+def _conv(
+    inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1
+) -> list[nn.Module]:
+    padding = kernel // 2
+    conv = nn.Conv2d(inputs, outputs, kernel, stride, padding, 1, groups, bias=False)
     return [conv, nn.BatchNorm2d(outputs)]

@@ -7,7 +7,7 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 from popple.files import replace_file
@@ -38,11 +38,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Result:
-    """A row with its modelled figure, or with the reason why there is none."""
+    """A row with its modelled figure, or with the reason why there is none.
+
+    `beside` are figures that nobody has published, to be read with it.
+    """
 
     row: Row
     modelled: float | None = None
     reason: str = ""
+    beside: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def error(self) -> float:
@@ -67,7 +71,9 @@ class Rows:
             figures = self.model()
         except NotExpressed as error:
             return [Result(row, None, str(error)) for row in self.rows]
-        return [Result(row, figures[row.quantity]) for row in self.rows]
+        published = {row.quantity for row in self.rows}
+        beside = {name: x for name, x in figures.items() if name not in published}
+        return [Result(row, figures[row.quantity], beside=beside) for row in self.rows]
 
 
 @dataclass(frozen=True)
@@ -149,7 +155,8 @@ def _cells(result: Result) -> tuple[str, ...]:
     head = (row.name, row.chip, row.quantity, _figure(row.published))
     if result.modelled is None:
         return (*head, "", "", f"not expressed: {result.reason}")
-    return (*head, _figure(result.modelled), _error_text(result), "")
+    beside = ", ".join(f"{name} {_figure(x)}" for name, x in result.beside.items())
+    return (*head, _figure(result.modelled), _error_text(result), beside)
 
 
 def _figure(value: float) -> str:

@@ -1,4 +1,4 @@
-"""`horovod.torch` for programs that use it beside `popdist`, if Horovod is not there.
+"""`horovod` for programs that use it beside `popdist`, where Horovod is not there.
 
 Programs for IPUs use Horovod on the host: to share a seed, weights at the start, and
 the numbers they log. This module runs whenever a Python of the environment starts and
@@ -12,7 +12,11 @@ import sys
 __all__ = ["SERVED", "Finder", "install"]
 
 # Files beside this one by the names they are served under.
-SERVED = {"horovod": "package.py", "horovod.torch": "torch.py"}
+SERVED = {
+    "horovod": "package.py",
+    "horovod.tensorflow": "tensorflow.py",
+    "horovod.torch": "torch.py",
+}
 
 
 class Finder:
@@ -23,7 +27,7 @@ class Finder:
         """The spec of a module that Popple serves; None leaves it to others."""
         if name not in SERVED:
             return None
-        # A real Horovod without its part for PyTorch stays as it is.
+        # A real Horovod without its part for a framework stays as it is.
         if name != "horovod" and not hasattr(sys.modules["horovod"], "IS_POPPLE"):
             return None
         from importlib.util import spec_from_file_location

@@ -7,6 +7,9 @@ what it would cost on an IPU from Popple's model.
 
 from __future__ import annotations
 
+import sys as _sys
+from typing import Any as _Any
+
 try:
     import torch as _torch  # noqa: F401 - first, to say what is missing
 except ModuleNotFoundError as error:
@@ -34,6 +37,7 @@ from ._model.hooks import registerPostCompileHook, registerPreCompileHook
 from ._model.printing import module_repr, print
 from ._model.wrap import inferenceModel, load, trainingModel
 from ._ops.losses import identity_loss
+from ._options.former import get_former as _get_former
 from ._tracing.extensions import registerGeometricCustomArgParsers
 from ._tracing.trace import isRunningOnIpu
 from ._version import __version__
@@ -172,3 +176,9 @@ __all__ = [
     "set_overlap_for_output",
     "trainingModel",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    """A name of an older release, or the error that it is none."""
+    text = f"module 'poptorch' has no attribute '{name}'"
+    return _get_former(_sys.modules[__name__], name, text)

@@ -21,6 +21,7 @@ from ._model.progress import ProgressBar
 from ._ops.scope import Attribute
 from ._options.base import check_type
 from ._options.files import apply_file, apply_json
+from ._options.former import with_former_arguments
 from ._options.groups import (
     _DistributedOptions,
     _JitOptions,
@@ -136,6 +137,7 @@ class Options(_SimpleOptions):
         self.createOrSet(ipu_version=ipu_version)
         return self
 
+    @with_former_arguments
     def anchorTensor(
         self,
         short_name: str,
@@ -148,6 +150,7 @@ class Options(_SimpleOptions):
         anchor = [long_name, output_mode is None, output_mode, period]
         self.anchored_tensors[short_name] = anchor
 
+    @with_former_arguments
     def outputMode(
         self, output_mode: OutputMode, output_return_period: int | None = None
     ) -> Options:

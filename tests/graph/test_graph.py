@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from popple.errors import GraphError
@@ -129,3 +131,9 @@ def test_samples_per_run_count_every_repetition() -> None:
         micro_batch=2, accumulation=3, replicas=4, device_iterations=5
     )
     assert execution.samples_per_run == 2 * 3 * 4 * 5
+
+
+def test_a_checkpoint_is_computed_as_other_ops_are() -> None:
+    op = GRAPH.ops[2]
+    kept = replace(op, notes=replace(op.notes, is_checkpoint=True))
+    assert GRAPH.signature(kept) == GRAPH.signature(op)

@@ -14,6 +14,7 @@ from popple.graph import (
     MultiConv,
     Notes,
     SerialSplit,
+    SplitDimension,
     parse_notes,
     render_notes,
 )

@@ -12,6 +12,7 @@ from popple.graph import DType, Signature, TensorType
 from popple.plan import OpPlan, TileMapping
 from popple.plan.layout import Dims, Grouped, Layout, Named, PoolTiles, permuted
 from popple.plan.mapping import (
+    dithered_tile,
     has_aliases,
     is_colocated,
     linear_mapping,
@@ -325,3 +326,16 @@ def test_rows_in_flat_order_lie_on_the_tiles_they_lie_on(
     assert mapping.bytes_by_tile.rotated(-first_tile).to_array().tolist() == (
         expected.tolist()
     )
+
+
+def test_small_results_begin_on_the_tile_they_are_told() -> None:
+    # 16 floats, two words of two a tile: four tiles.
+    mapping = spread_mapping(f32(16), CHIP, 2, 4, begin_tile=100)
+    assert mapping.bytes_by_tile.runs[:3] == ((100, 0), (4, 16), (1368, 0))
+
+
+def test_shapes_choose_tiles_of_their_own() -> None:
+    shapes = [(20, 64 << n, 56 >> n, 56 >> n) for n in range(4)]
+    found = {dithered_tile(shape, CHIP.num_tiles) for shape in shapes}
+    assert len(found) == 4
+    assert max(found) < CHIP.num_tiles

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import poptorch
 
 
 @pytest.fixture(autouse=True)
@@ -18,3 +21,10 @@ def _own_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRAPHCORE_POD_TYPE", raising=False)
     for name in ("IPU_MODEL", "SMALL_IPU_MODEL", "CACHE_DIR", "DEFAULT_OPTIONS"):
         monkeypatch.delenv(f"POPTORCH_{name}", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_traced_afterwards() -> Iterator[None]:
+    """Whatever a test does, the next one begins on the CPU."""
+    yield
+    assert not poptorch.isRunningOnIpu()

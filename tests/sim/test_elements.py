@@ -98,6 +98,24 @@ def test_other_interleaved_data_lie_beside_the_partials() -> None:
     assert end_of(program) == REGION_1 + 500 + 1000 + TAIL_BYTES
 
 
+def with_live(program: Program, size: int) -> Program:
+    """The program with a variable that is alive all the while and not read."""
+    other = Variable("o", tiles(size, 0, 0, 0))
+    assert isinstance(program.main, Sequence)
+    steps = (use((), ("o",)), *program.main.steps, use(("o",)))
+    return one_chip(Sequence(steps), *program.variables.values(), other)
+
+
+def test_small_live_data_fill_gaps() -> None:
+    # The field ends one word into an interleaved pair, whose rest is a gap.
+    program = product(0, REGION_1 - OVERHEAD + 4)
+    alone = end_of(program)
+    overhead = memory_of(with_live(program, 4)).always_live_bytes[0] - OVERHEAD
+    assert end_of(with_live(program, ELEMENT - overhead)) == alone
+    # What is larger than an element lies below, and moves the field to the next pair.
+    assert end_of(with_live(program, 2 * ELEMENT)) == alone + 2 * ELEMENT
+
+
 def test_plain_results_leave_no_gap() -> None:
     memory = memory_of(product(100, REGION_1, fast=False))
     assert memory.total_with_gaps == memory.total

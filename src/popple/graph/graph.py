@@ -194,13 +194,20 @@ class Graph:
         return self.values[name].type
 
     def signature(self, op: Op) -> Signature:
-        """The op's kind, types, attributes and notes as one hashable key."""
+        """The op's kind, types, attributes and notes as one hashable key.
+
+        That its results are kept says nothing of how it is computed: two norms, one of
+        them a checkpoint, share their code.
+        """
+        notes = op.notes
+        if notes.is_checkpoint:
+            notes = replace(notes, is_checkpoint=False)
         return Signature(
             op.kind,
             tuple(self.type_of(name) for name in op.inputs),
             tuple(self.type_of(name) for name in op.outputs),
             tuple(sorted(op.attrs.items())),
-            op.notes,
+            notes,
         )
 
     def root(self, name: str) -> str:

@@ -2,8 +2,8 @@
 
 An attribute says what an op computes and belongs to its kind; a note says how the op is
 to be run and may stand on any op. A wrong note costs time or memory, never values, and
-an op without notes is run as `PlanOptions` says for all. Notes are part of an op's
-`Signature`: ops with different notes are planned apart and share no code.
+an op without notes is run as `PlanOptions` says for all. Notes but checkpoints are part
+of an op's `Signature`: ops with different notes are planned apart and share no code.
 
 `render_notes` and `parse_notes` are the text form: JSON with what is not the default.
 Notes travel in it through a framework's graph, whose marks are texts.

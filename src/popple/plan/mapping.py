@@ -56,26 +56,46 @@ def linear_mapping(tensor: TensorType, chip: Chip, begin_tile: int = 0) -> TileM
     grain = chip.data_path_bits // 8
     used = num_linear_tiles(tensor.num_bytes, grain, chip.num_tiles)
     bytes_by_tile = TileVector.spread(tensor.num_bytes, used, chip.num_tiles, grain)
-    offset = begin_tile % chip.num_tiles
-    # With all tiles in use there is no first one to tell apart.
-    if used == chip.num_tiles or not offset:
-        return TileMapping(bytes_by_tile, LINEAR)
-    return TileMapping(bytes_by_tile.rotated(offset), Layout(Flat(offset)))
+    return _rotated(bytes_by_tile, used, begin_tile % chip.num_tiles)
 
 
 def spread_mapping(
-    tensor: TensorType, chip: Chip, grain_elements: int, min_elements: int
+    tensor: TensorType,
+    chip: Chip,
+    grain_elements: int,
+    min_elements: int,
+    begin_tile: int = 0,
 ) -> TileMapping:
     """Elements in flat order, at least `min_elements` on a tile, in grains.
 
     For small results of much work, such as sums: a linear mapping would put 128 bytes
-    of them, and all the work, on one tile.
+    of them, and all the work, on one tile. `begin_tile` rotates the mapping.
     """
     size, tiles = tensor.dtype.num_bytes, chip.num_tiles
     grain, least = grain_elements * size, min_elements * size
     used = num_linear_tiles(tensor.num_bytes, grain, tiles, least)
     vector = TileVector.spread(tensor.num_bytes, used, tiles, grain)
-    return TileMapping(vector, LINEAR)
+    return _rotated(vector, used, begin_tile % tiles)
+
+
+def _rotated(vector: TileVector, num_used: int, offset: int) -> TileMapping:
+    # With all tiles in use there is no first one to tell apart.
+    if num_used == len(vector) or not offset:
+        return TileMapping(vector, LINEAR)
+    return TileMapping(vector.rotated(offset), Layout(Flat(offset)))
+
+
+def dithered_tile(shape: Dims, num_tiles: int) -> int:
+    """A tile for small tensors that belong to a large one of this shape to begin on.
+
+    PopLibs picks it by a hash of the shape (poputil/TileMapping.cpp,
+    `chooseMappingOffset`), so that those of many layers do not all begin on the first
+    tile. Any hash does; this one is of Fowler, Noll and Vo.
+    """
+    found = 2166136261
+    for dim in shape:
+        found = (found ^ dim) * 16777619 % 2**32
+    return found % num_tiles
 
 
 def elements_by_tile(mapping: TileMapping, tensor: TensorType) -> TileVector:

@@ -13,21 +13,25 @@ numbers. A front end adds the types of its framework by `Describe`.
 
 from __future__ import annotations
 
-import builtins
 import dis
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from popple.session.object_digest import (
     ATOMS,
-    NATIVE,
     WRAPPERS,
     Describe,
     ObjectDigest,
     Unknown,
+)
+from popple.session.outside import (
+    asks_by_name,
+    codes_in,
+    find_call,
+    find_source,
 )
 from popple.session.packages import Packages
 
@@ -36,9 +40,6 @@ __all__ = ["Describe", "Fingerprint", "Refuse", "Unknown"]
 Refuse = Callable[[Iterable[str]], str]
 """Why code that uses these names cannot be judged; an empty text if it can."""
 
-# What a function may read that is another thing in every run.
-_WORLD_MODULES = frozenset({"random", "time", "secrets", "uuid", "datetime", "socket"})
-_WORLD_BUILTINS = frozenset({"open", "input"})
 # Names, texts and annotations, which no run depends on, and Python's own books.
 _SKIPPED_IN_CLASSES = frozenset(
     {
@@ -139,6 +140,11 @@ class Fingerprint(ObjectDigest):
             self._add_reference(held[name], names)
             self._path.pop()
 
+    def _add_whole_module(self, module: types.ModuleType) -> None:
+        """A module that may be asked for any of its names."""
+        own = [name for name in vars(module) if not name.startswith("__")]
+        self._add_reference(module, own)
+
     def _add_reference(self, value: Any, names: Iterable[str]) -> None:
         """A value that code refers to; of a module what the code uses of it."""
         if not isinstance(value, types.ModuleType):
@@ -183,31 +189,34 @@ class Fingerprint(ObjectDigest):
             self.add(constant, code.co_name)
 
     def _add_globals(self, function: types.FunctionType) -> None:
-        codes = list(_codes_in(function.__code__))
+        codes = list(codes_in(function.__code__))
         names = sorted({name for code in codes for name in code.co_names})
         held = function.__globals__
         if why := self._refuse(names):
             raise self._unknown(f"the function {function.__name__} {why}")
+        if called := find_call(codes, held):
+            raise self._unknown(f"the function {function.__name__} calls {called}()")
         self._check_imports(codes, held)
-        for name in names:
+        for name in filter(held.__contains__, names):
             self._path.append(f"{function.__name__}.{name}")
-            if name in held:
-                self._check_world(held[name], names)
-                self._token("global", name)
+            self._check_source(held[name], names)
+            self._token("global", name)
+            if self._is_own_module(held[name]) and asks_by_name(codes, name):
+                self._add_whole_module(held[name])
+            else:
                 self._add_reference(held[name], names)
-            elif name in _WORLD_BUILTINS and hasattr(builtins, name):
-                raise self._unknown(f"the function calls {name}()")
             self._path.pop()
         self._add_environment(codes)
 
-    def _check_world(self, value: Any, names: Iterable[str]) -> None:
+    def _is_own_module(self, value: Any) -> bool:
+        """Whether this is a module of the user's: of others all names count alike."""
+        is_module = isinstance(value, types.ModuleType)
+        return is_module and not self._packages.is_installed(value.__name__)
+
+    def _check_source(self, value: Any, names: Iterable[str]) -> None:
         """Unknown if a function reads what is another thing in every run."""
-        home = value.__name__ if isinstance(value, types.ModuleType) else None
-        if home is None and isinstance(value, (*NATIVE, types.MethodType, type)):
-            home = getattr(value, "__module__", None)
-        is_random = home == "numpy" and "random" in names
-        if home in _WORLD_MODULES or home == "numpy.random" or is_random:
-            raise self._unknown(f"the function uses {home}")
+        if source := find_source(value, names):
+            raise self._unknown(f"the function uses {source}")
 
     def _check_imports(
         self, codes: Iterable[types.CodeType], held: Mapping[str, Any]
@@ -224,7 +233,7 @@ class Fingerprint(ObjectDigest):
                 module = sys.modules.get(name) or sys.modules.get(f"{package}.{name}")
                 if module is None:
                     raise self._unknown(f"it imports {name} when it is called")
-                self._check_world(module, code.co_names)
+                self._check_source(module, code.co_names)
                 self._token("import", name)
                 self._add_reference(module, code.co_names)
 
@@ -240,14 +249,6 @@ def _content(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # a variable that has no value yet
         return None
-
-
-def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code and that of functions inside of it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes_in(constant)
 
 
 def _is_switch(name: str, value: Any) -> bool:

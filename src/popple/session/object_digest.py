@@ -73,7 +73,7 @@ class ObjectDigest(abc.ABC):
     def _add_function(self, function: types.FunctionType) -> None: ...
 
     @abc.abstractmethod
-    def _add_module(self, module: types.ModuleType, names: Iterable[str]) -> None: ...
+    def _add_whole_module(self, module: types.ModuleType) -> None: ...
 
     @abc.abstractmethod
     def _add_code(self, code: types.CodeType) -> None: ...
@@ -146,7 +146,7 @@ class ObjectDigest(abc.ABC):
         elif isinstance(value, types.FunctionType):
             self._add_function(value)
         elif isinstance(value, types.ModuleType):
-            self._add_module(value, ())
+            self._add_whole_module(value)
         elif isinstance(value, types.CodeType):
             self._add_code(value)
         elif isinstance(value, enum.Enum):

@@ -4,13 +4,14 @@ A tile reads and writes several words in one cycle if they lie in different memo
 elements. The vertices of the convolution units depend on that: the partials they write
 lie in interleaved memory, in elements that hold none of their operands. Memory is
 filled in this order: always-live data, other live variables, the operands of the
-vertex; then interleaved variables, the partials among them. The gaps between are lost.
+vertex; then interleaved variables, the partials among them. Gaps between are filled
+with other live variables that are smaller than an element; what is left is lost.
 Addresses are not assigned (docs/decisions/0011).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -44,22 +45,35 @@ def find_reach(
     # Interleaved variables of other vertices lie beside the partials, above the
     # operands, so they are taken out of the plain part below.
     fast = sweep.of_some(interleaved, liveness.intervals)
-    for (step_id, held), (_, fast_held) in zip(
-        sweep.at(wanted), fast.at(wanted), strict=True
+    small = sweep.of_some(_find_small(transient.values(), chip), liveness.intervals)
+    for (step_id, held), (_, fast_held), (_, small_held) in zip(
+        sweep.at(wanted), fast.at(wanted), small.at(wanted), strict=True
     ):
         vectors = [transient[name].bytes_by_tile for name in wanted[step_id]]
         span, partials = sweep.spread(vectors[-1])
         # Only tiles with partials count, so everything is cut to their segments.
         read = [_within(span, sweep, vector) for vector in vectors[:-1]]
         plain = always[span] + held[span] - fast_held[span]
-        end = _end_of(plain - sum(read), read, chip)
+        end = _end_of(plain - small_held[span] - sum(read), read, chip)
         # A boundary at the partials even if the plain region is not full: interleaved
         # memory begins at its own address.
         behind = np.maximum(end, chip.interleaved_start_bytes)
         start = _next_boundary(behind, chip.memory_element_bytes, chip)
-        end = start + fast_held[span] + TAIL_BYTES
+        # Small variables that no gap has room for lie behind everything else.
+        packed = plain + fast_held[span] + TAIL_BYTES
+        end = np.maximum(start + fast_held[span] + TAIL_BYTES, packed)
         reach[span] = np.maximum(reach[span], np.where(partials, end, 0))
     return sweep.to_vector(reach)
+
+
+def _find_small(variables: Iterable[Variable], chip: Chip) -> list[Variable]:
+    """What fills gaps: no operand, and at most an element of it on any tile."""
+    return [
+        variable
+        for variable in variables
+        if not (variable.is_interleaved or variable.is_operand)
+        and variable.bytes_by_tile.maximum <= chip.memory_element_bytes
+    ]
 
 
 def _find_vertices(

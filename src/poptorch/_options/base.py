@@ -21,6 +21,7 @@ from popple.errors import suggest
 from popple.text_table import render_html_table
 
 from .._errors import check
+from .former import get_former
 
 __all__ = ["Freezable", "OptionSpec", "OptionsDict", "Store", "positive", "setter"]
 
@@ -275,7 +276,7 @@ class OptionsDict(Freezable):
         if option in values:
             return values[option]
         hint = "" if option.startswith("_") else f" {suggest(option, self._known())}"
-        raise AttributeError(f"Invalid attribute {option}.{hint}")
+        return get_former(self, option, f"Invalid attribute {option}.{hint}")
 
     def _known(self) -> set[str]:
         """Names that programs may use: values, setters and groups."""

@@ -56,9 +56,14 @@ class TracedForward:
     bound: BoundArgs
     strategy: _IExecutionStrategy
 
-    def begin(self, trace: ActiveTrace) -> None:
-        """Blocks and losses find the tracer from now on."""
-        active_trace.set(BlockPlaces(self.strategy, trace))
+    @contextmanager
+    def announcing(self, trace: ActiveTrace) -> Iterator[None]:
+        """Blocks and losses find the tracer in this context."""
+        token = active_trace.set(BlockPlaces(self.strategy, trace))
+        try:
+            yield
+        finally:
+            active_trace.reset(token)
 
     def arguments(
         self, tensors: Sequence[torch.Tensor]

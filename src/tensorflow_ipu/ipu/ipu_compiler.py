@@ -14,7 +14,7 @@ from tensorflow.python.ops import variable_scope
 from tensorflow_ipu._types import Returned
 
 from . import scopes
-from ._programs import compilation, graphs, outside_compilation
+from ._programs import compilation, graphs, outside_compilation, static_shapes
 from ._programs.reads_first import reads_first
 
 
@@ -41,6 +41,7 @@ def compile(
         *_operations_of_functions(graph, known_functions),
     ]
     _check_placement(added)
+    static_shapes.check(added)
     return outputs
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -38,8 +39,10 @@ class Announced(PlainForward):
     def __init__(self, listener: Callable[[ActiveTrace], Any]) -> None:
         self._listener = listener
 
-    def begin(self, trace: ActiveTrace) -> None:
+    @contextmanager
+    def announcing(self, trace: ActiveTrace) -> Iterator[None]:
         self._listener(trace)
+        yield
 
 
 def trace(

@@ -199,6 +199,53 @@ def test_changed_code_has_another_key(case: str, load: Any) -> None:
     assert key_of(model_of(load(CODE[case]))) != plain
 
 
+# A number of another module, by other ways than a name behind a dot.
+OWN = ("import os", "import importlib, os, own, pathlib\nfrom numpy import load")
+KEPT = ("self.config = config", "self.config, self.own = config, own")
+IMPORTED = "def imported(): import own as o; return o.FACTOR\n\n\ndef inner("
+LOOKUPS = {
+    "a name that is made": ("getattr(own, 'FAC' + 'TOR')", OWN),
+    "a module's dict": ("own.__dict__['FAC' + 'TOR']", OWN),
+    "a module that is handed on": ("(lambda module: module.FACTOR)(own)", OWN),
+    "a module that is an attribute": ("self.own.FACTOR", OWN, KEPT),
+    "an import inside": ("imported()", ("def inner(", IMPORTED)),
+}
+READ = {
+    "globals": "globals()['FAC' + 'TOR']",
+    "eval": "eval('FAC' + 'TOR')",
+    "modules by name": "importlib.import_module('own').FACTOR",
+    "the text of a file": "float(pathlib.Path('x').read_text())",
+    "tensors of a file": "torch.load('x')",
+    "a function that reads": "load('x')",
+}
+
+
+def looking_up(
+    load: Any, expression: str, *changes: tuple[str, str], factor: float = 2.0
+) -> Any:
+    """A model that multiplies by what the expression finds in a second module."""
+    load(("FACTOR = 2.0", f"FACTOR = {factor}"), name="own")
+    times = ("return x if y", f"x = x * {expression}\n        return x if y")
+    return model_of(load(*changes, times))
+
+
+@pytest.mark.parametrize("case", LOOKUPS)
+def test_values_of_another_module_count_however_they_are_found(
+    case: str, load: Any
+) -> None:
+    plain = key_of(looking_up(load, *LOOKUPS[case]))
+    assert key_of(looking_up(load, *LOOKUPS[case])) == plain
+    assert key_of(looking_up(load, *LOOKUPS[case], factor=3.0)) != plain
+
+
+@pytest.mark.parametrize("case", READ)
+def test_programs_whose_reading_cannot_be_seen_have_no_key(
+    case: str, load: Any
+) -> None:
+    with pytest.raises(AssertionError):
+        key_of(looking_up(load, READ[case], OWN))
+
+
 def _freeze(model: Any) -> None:
     model.first.weight.requires_grad_(False)
 

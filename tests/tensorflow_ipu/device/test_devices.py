@@ -119,9 +119,15 @@ def test_unknown_options_of_the_engine_are_refused_when_something_runs() -> None
         _device.attach(0)
 
 
+def test_numbers_between_those_of_devices() -> None:
+    configure(3)
+    assert _device.num_ipus(0) == 3
+    assert len(held_chips()) == 4  # devices have 1, 2, 4, 8 or 16
+
+
 def test_numbers_that_no_device_has() -> None:
-    with pytest.raises(tf.errors.FailedPreconditionError, match="no device has 3"):
-        configure(3)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="no device has 17"):
+        configure(17)
     assert not _device.configured()
 
 
@@ -237,8 +243,8 @@ def test_number_of_ipus(
     count: str, largest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TF_IPU_COUNT", count)
-    assert virtual_pod.find_devices(largest)
-    assert not virtual_pod.find_devices(2 * largest)
+    assert virtual_pod.find_size(largest) == largest
+    assert virtual_pod.find_size(2 * largest) is None
 
 
 def test_no_ipus_at_all(monkeypatch: pytest.MonkeyPatch) -> None:

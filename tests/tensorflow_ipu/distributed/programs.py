@@ -7,6 +7,7 @@ replicas sees the same batches, so the results must be the same numbers.
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from tensorflow.python.ipu.distributed import popdist_strategy
 import popdist
 import popdist.tensorflow
 import popple
+import popple_horovod
 
 STEPS, BATCH, FEATURES = 4, 3, 5
 
@@ -154,6 +156,22 @@ def collectives() -> list[Any]:
     return [total.numpy(), everyones.numpy(), from_last.numpy()]
 
 
+def horovod() -> list[Any]:
+    """The same under Horovod's names, whose gathering joins first dimensions."""
+    popple_horovod.install()
+    hvd = importlib.import_module("horovod.tensorflow")
+    hvd.init()
+    variable = tf.Variable([float(hvd.rank())])
+    hvd.broadcast_variables([variable], root_rank=hvd.size() - 1)
+    return [
+        [hvd.size(), hvd.local_size(), hvd.local_rank() - hvd.rank()],
+        hvd.allreduce(tf.constant(2.0 * hvd.rank())).numpy(),
+        hvd.allreduce(tf.constant(hvd.rank()), op=hvd.Sum).numpy(),
+        hvd.allgather(tf.constant([[1, hvd.rank()]])).numpy(),
+        variable.numpy(),
+    ]
+
+
 def left_alone() -> list[Any]:
     """An exchange of the first instance after all others have ended."""
     if popdist.getInstanceIndex() > 0 or popdist.getNumInstances() == 1:
@@ -168,7 +186,7 @@ def left_alone() -> list[Any]:
 def main() -> None:
     popdist.init()
     results: dict[str, Any] = {}
-    for program in (fit, custom_loop, session, collectives, left_alone):
+    for program in (fit, custom_loop, session, collectives, horovod, left_alone):
         configure()
         results[program.__name__] = [np.asarray(each).tolist() for each in program()]
     path = Path(sys.argv[1]) / f"{popdist.getInstanceIndex()}.json"

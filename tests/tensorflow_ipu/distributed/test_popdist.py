@@ -79,6 +79,14 @@ def test_host_collectives_reach_all_instances(
     assert [each["collectives"] for each in results[2]] == [expected] * 2
 
 
+def test_horovods_names_reach_all_instances(
+    results: dict[int, list[Results]],
+) -> None:
+    # Of the ranks 0 and 1: the mean of 0 and 2, the sum, rows joined, the last value.
+    expected: Sequence[Any] = [[2, 2, 0], 1.0, 1, [[1, 0], [1, 1]], [1.0]]
+    assert [each["horovod"] for each in results[2]] == [expected] * 2
+
+
 def test_an_instance_that_is_left_alone_gets_an_error(
     results: dict[int, list[Results]],
 ) -> None:

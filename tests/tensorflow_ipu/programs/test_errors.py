@@ -8,6 +8,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu import _errors  # noqa: E402
 
 from tests.tensorflow_ipu.keras.keras_models import X, compiled, sequential, strategy  # noqa: E402
@@ -57,3 +58,16 @@ def test_a_keras_model_says_it_plainly() -> None:
         with pytest.raises(tf.errors.FailedPreconditionError) as raised:
             model.predict(X, batch_size=4)
     assert raised.value.message.startswith("The number of iterations of the pipeline")
+
+
+def test_shapes_that_depend_on_values_are_refused() -> None:
+    positive = tf.function(lambda x: tf.boolean_mask(x, x > 0))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"shapes .* are static"):
+        strategy().run(positive, [tf.constant([1.0, -1.0])])
+
+
+def test_shapes_that_depend_on_values_are_refused_in_graphs() -> None:
+    with tf.Graph().as_default(), ipu.scopes.ipu_scope("/device:IPU:0"):
+        given = tf.compat.v1.placeholder(tf.float32, [2])
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"Where .* static"):
+            ipu.ipu_compiler.compile(lambda x: tf.where(x > 0), [given])

@@ -379,7 +379,7 @@ EFFECTS: dict[str, Effect] = {
         setting("io_tiles.place_ops_on_io_tiles", True, io_tiles__num_io_tiles=64)
     ),
     "IPUConfig.ipu_model.compile_ipu_code": on_the_model(
-        of_operators("ipu_model.compile_ipu_code", False)
+        of_operators("ipu_model.compile_ipu_code", True)
     ),
     "IPUConfig.ipu_model.tiles_per_ipu": on_the_model(
         of_operators("ipu_model.tiles_per_ipu", 16)

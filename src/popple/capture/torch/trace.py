@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -43,8 +43,8 @@ from popple.graph import Notes
 class Forward(Protocol):
     """The front end's side of a trace: how forward is called, what it returned."""
 
-    def begin(self, trace: ActiveTrace) -> None:
-        """Tracing begins: blocks, losses and scopes may be announced to `trace`."""
+    def announcing(self, trace: ActiveTrace) -> AbstractContextManager[None]:
+        """A context to trace in: blocks, losses and scopes are announced to `trace`."""
         ...
 
     def arguments(
@@ -61,8 +61,9 @@ class Forward(Protocol):
 class PlainForward:
     """A forward that takes tensors and returns any nest of tuples, lists and dicts."""
 
-    def begin(self, trace: ActiveTrace) -> None:
+    def announcing(self, trace: ActiveTrace) -> AbstractContextManager[None]:
         """Nothing is announced."""
+        return nullcontext()
 
     def arguments(
         self, tensors: Sequence[Tensor]
@@ -286,9 +287,14 @@ def _run_step(
     tagger = Tagger(paths)
     losses = LossMarks() if is_training else None
     rules = device_rules(request.has_strided_groups)
-    with tagger, tagger.watch_modules(), torch.set_grad_enabled(is_training):
+    trace = ActiveTrace(tagger, losses, request, seen.control)
+    with (
+        tagger,
+        tagger.watch_modules(),
+        torch.set_grad_enabled(is_training),
+        request.forward.announcing(trace),
+    ):
         with rules, losses or nullcontext():
-            request.forward.begin(ActiveTrace(tagger, losses, request, seen.control))
             args, kwargs = request.forward.arguments(inputs[: len(request.inputs)])
             seen.example = _call(request.module, state, args, kwargs)
         gradients: list[Tensor | None] = []

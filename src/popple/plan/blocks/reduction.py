@@ -123,8 +123,12 @@ def add_reduction(
     reduction: Reduction,
     source: TileMapping,
     result: TensorType,
+    begin_tile: int = 0,
 ) -> TileMapping:
-    """Add the steps of a reduction; gives where its result lies."""
+    """Add the steps of a reduction; gives where its result lies.
+
+    A result whose partials come from several tiles lies from `begin_tile` on.
+    """
     spans = elements_by_tile(source, reduction.source)
     partials = spans.map(reduction.outputs_of)
     # Tiles without two elements of one output have nothing to reduce yet.
@@ -143,7 +147,12 @@ def add_reduction(
     dtype = reduction.partial_type if has_rows else reduction.source.dtype
     first = builder.position - has_rows
     held = _Partials(dtype, partials, partials.maximum, first)
-    return _combine(builder, name, reduction, held, result)
+    # One tile of the result for each few words: work is spread, not memory.
+    words = num_lanes(reduction.partial_type)
+    least = RESULT_WORDS_PER_TILE * words
+    target = spread_mapping(result, builder.chip, words, least, begin_tile)
+    _combine(builder, name, reduction, held, result, target)
+    return target
 
 
 @dataclass(frozen=True)
@@ -224,11 +233,9 @@ def _combine(
     reduction: Reduction,
     partials: _Partials,
     result: TensorType,
-) -> TileMapping:
+    target: TileMapping,
+) -> None:
     """Bring partials together in as many stages as it takes."""
-    words = num_lanes(reduction.partial_type)
-    # One tile of the result for each few words: work is spread, not memory.
-    target = spread_mapping(result, builder.chip, words, RESULT_WORDS_PER_TILE * words)
     depth = ceil_div(partials.by_tile.total, max(1, reduction.num_outputs))
     stages = [*_stages(reduction, partials.by_tile, depth)]
     last = Stage(1, _remaining(depth, stages), elements_by_tile(target, result))
@@ -239,7 +246,6 @@ def _combine(
         partials = _add_stage(builder, f"{name}/stage{index}", work, stage, partials)
     builder.note(f"{name} partials", depth)
     builder.note(f"{name} stages", len(stages) + 1)
-    return target
 
 
 def _add_stage(

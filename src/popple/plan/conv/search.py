@@ -119,30 +119,6 @@ def find_choice(
     return Choice(ranked[0], _distinct(ranked), int(wished))
 
 
-@lru_cache(maxsize=1024)
-def find_serial_choice(
-    problem: ConvProblem, chip: Chip, memory_proportion: float, serial: Serial
-) -> Choice:
-    """The best plan for the problem in so many parts, as the program asks for."""
-    limit_bytes = memory_proportion * chip.tile_memory_bytes
-    whole = _evaluate_parallel(problem, chip, limit_bytes)
-    channels = (problem.in_channels, problem.out_channels)
-    evaluations = [
-        _evaluate(replace(each.setting, serial=serial))
-        for each in whole
-        # Another form may have other channels, of which nobody has asked for parts.
-        if _channels_of(each.setting.form.problem) == channels
-    ]
-    limit_bytes = _relax(evaluations, limit_bytes, chip)
-    ranked = _rank(evaluations, limit_bytes, ())
-    wished = min(e.least_cycles(math.inf) for e in evaluations)
-    return Choice(ranked[0], _distinct(ranked), int(wished))
-
-
-def _channels_of(problem: ConvProblem) -> tuple[int, int]:
-    return problem.in_channels, problem.out_channels
-
-
 def _evaluate_parallel(
     problem: ConvProblem, chip: Chip, limit_bytes: float
 ) -> list[_Evaluation]:

@@ -26,7 +26,7 @@ from popple.plan.blocks.operands import (
 )
 from popple.plan.blocks.reduction import Reduction, add_reduction, reduced_type
 from popple.plan.builder import PlanBuilder
-from popple.plan.mapping import mapping_like
+from popple.plan.mapping import dithered_tile, linear_mapping, mapping_like
 from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
 
 
@@ -46,7 +46,7 @@ def plan_norm(request: PlanRequest) -> OpPlan:
     tensor = normed.tensor
     reduction = Reduction("ADD_AND_SQUARE_ADD", tensor, normed.kept, 1, 2)
     rows = reduced_type(reduction, DType.F32)
-    source = add_reduction(builder, "statistics", reduction, target, rows)
+    source = _add_sums(builder, "statistics", reduction, target, rows)
     add_unary(builder, "rsqrt", rows, source)
     needs = add_multicast(
         builder, "statistics", tensor, target, normed.kept, source, DType.F32
@@ -62,7 +62,7 @@ def plan_norm_inference(request: PlanRequest) -> OpPlan:
     """Running statistics folded into one scale and one shift per channel."""
     builder, target, wishes, normed = _begin(request)
     channels = TensorType(DType.F32, (_num_statistics(request.signature),))
-    mapping = builder.linear(channels)
+    mapping = _small(builder, channels)
     add_unary(builder, "rsqrt", channels, mapping)
     add_binary(builder, "mul", channels, mapping)
     needs = add_multicast(
@@ -79,11 +79,11 @@ def plan_norm_grad(request: PlanRequest) -> OpPlan:
     tensor, first = normed.tensor, builder.position
     reduction = Reduction("ADD", tensor, normed.kept, num_results=2)
     rows = reduced_type(reduction, DType.F32)
-    _add_normalised(builder, normed, target, builder.linear(rows))
+    _add_normalised(builder, normed, target, _small(builder, rows))
     columns, column_mapping = _add_scale_gradients(builder, normed, target)
     add_binary(builder, "mul", tensor, target)
     product = builder.position - 1
-    source = add_reduction(builder, "statistics", reduction, target, rows)
+    source = _add_sums(builder, "statistics", reduction, target, rows)
     builder.hold("product", target.bytes_by_tile, product)
     needs = add_multicast(
         builder, "statistics", tensor, target, normed.kept, source, DType.F32
@@ -96,6 +96,26 @@ def plan_norm_grad(request: PlanRequest) -> OpPlan:
     add_statistics_pass(builder, "mul", tensor, target, normed.kept, None)
     builder.hold("normalised", target.bytes_by_tile, first)
     return builder.finish(_outputs(builder, target, columns, column_mapping), wishes)
+
+
+def _add_sums(
+    builder: PlanBuilder,
+    name: str,
+    reduction: Reduction,
+    source: TileMapping,
+    result: TensorType,
+) -> TileMapping:
+    return add_reduction(builder, name, reduction, source, result, _first_tile(builder))
+
+
+def _small(builder: PlanBuilder, tensor: TensorType) -> TileMapping:
+    """Where statistics, scales and shifts lie that nobody has laid out."""
+    return linear_mapping(tensor, builder.chip, _first_tile(builder))
+
+
+def _first_tile(builder: PlanBuilder) -> int:
+    shape = builder.request.signature.inputs[0].shape
+    return dithered_tile(shape, builder.chip.num_tiles)
 
 
 def _add_normalised(
@@ -120,13 +140,13 @@ def _add_scale_gradients(
     reduction = Reduction("ADD", tensor, kept, num_results=2)
     columns = reduced_type(reduction, DType.F32)
     if len(builder.request.signature.outputs) == 1:
-        return columns, builder.linear(columns)
+        return columns, _small(builder, columns)
     add_binary(builder, "mul", tensor, target)
     product = builder.position - 1
-    mapping = add_reduction(builder, "scale-shift", reduction, target, columns)
+    mapping = _add_sums(builder, "scale-shift", reduction, target, columns)
     builder.hold("scale-shift/product", target.bytes_by_tile, product)
     needs = add_multicast(
-        builder, "scale", tensor, target, kept, builder.linear(columns), tensor.dtype
+        builder, "scale", tensor, target, kept, _small(builder, columns), tensor.dtype
     )
     add_statistics_pass(builder, "mul", tensor, target, kept, needs)
     return columns, mapping
@@ -199,7 +219,7 @@ def _add_scale_and_shift(
         tensor.dtype,
         tuple(d if k else 1 for d, k in zip(tensor.shape, kept, strict=True)),
     )
-    source = builder.request.inputs[1] or builder.linear(scale)
+    source = builder.request.inputs[1] or _small(builder, scale)
     needs = add_multicast(builder, "scale", tensor, target, kept, source, tensor.dtype)
     add_statistics_pass(builder, "mul", tensor, target, kept, needs)
     add_statistics_pass(builder, "add", tensor, target, kept, None)
@@ -215,7 +235,7 @@ def _outputs(
     return [
         mapping_like(likes[tensor.num_elements], tensor)
         if tensor.num_elements in likes
-        else builder.linear(tensor)
+        else _small(builder, tensor)
         for tensor in signature.outputs
     ]
 

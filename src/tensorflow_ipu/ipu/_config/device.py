@@ -60,7 +60,7 @@ class _IPUModel(_Category):
         """
         Whether the memory that code takes on the IPU is counted.
         """
-        self.compile_ipu_code = True
+        self.compile_ipu_code = False
         """
         Tiles of an IPU Model; 0 stands for the number that the version has.
         """

@@ -16,6 +16,7 @@ from typing import Any
 from tensorflow.compiler.plugin.poplar.driver import config_pb2
 from tensorflow.python.framework import device as device_lib
 from tensorflow.python.framework import errors
+from tensorflow.python.platform import tf_logging as logging
 
 from popple.device import Device, Lease
 from popple.errors import DeviceBusyError, DeviceError, PoppleError
@@ -128,12 +129,24 @@ class Devices:
                 "Set TF_POPLAR_FLAGS=--use_ipu_model.",
             )
         count = self.num_ipus(ordinal)
-        if not virtual_pod.find_devices(count):
+        size = virtual_pod.find_size(count)
+        if size is None:
             raise errors.FailedPreconditionError(
                 None,
                 None,
                 f"Unsupported number of IPUs requested: no device has {count}, as "
                 f"/device:IPU:{ordinal} should. See `gc-info -l` for those there are.",
+            )
+        if size != count:
+            # Every number up to all of them may be chosen; pods join powers of two.
+            logging.log_first_n(
+                logging.WARN,
+                "/device:IPU:%d has %d of the IPUs of a device of %d, since no device "
+                "has that many. A pod in a rack would refuse the number.",
+                1,
+                ordinal,
+                count,
+                size,
             )
 
     def reset(self) -> None:
@@ -171,9 +184,6 @@ class Devices:
         wanted = self._selection(ordinal)
         if wanted is None:
             return 1
-        lease = self._leases.get(ordinal)
-        if lease is not None and lease.is_held:
-            return lease.device.num_chips
         if wanted.WhichOneof("selection") == "cfg_index":
             return _get_device(wanted.cfg_index).num_chips
         return wanted.auto_count
@@ -238,7 +248,7 @@ class Devices:
         wanted = self._selection(ordinal)
         if wanted is not None and wanted.WhichOneof("selection") == "cfg_index":
             return pod.acquire(id=wanted.cfg_index)
-        return pod.acquire(num_chips=self.num_ipus(ordinal))
+        return pod.acquire(num_chips=virtual_pod.find_size(self.num_ipus(ordinal)))
 
     def _make_busy_error(self, ordinal: int, cause: DeviceError) -> errors.OpError:
         count = self.num_ipus(ordinal)

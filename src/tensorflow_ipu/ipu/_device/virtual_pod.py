@@ -18,9 +18,9 @@ from popple.session.settings import DEFAULT_TARGET, read_settings
 from popple.target import System, load_system
 
 __all__ = [
-    "find_devices",
     "find_model",
     "find_pod",
+    "find_size",
     "find_system",
     "get_device",
     "log_attached",
@@ -41,10 +41,13 @@ def find_pod() -> Pod | None:
     return Pod(find_machine(read_settings().target, min_chips=least))
 
 
-def find_devices(num_ipus: int) -> tuple[Device, ...]:
-    """The devices with exactly that many IPUs; maybe none."""
+def find_size(num_ipus: int) -> int | None:
+    """How many IPUs the smallest devices have that hold so many; None: none does."""
     pod = find_pod()
-    return pod.find(num_ipus) if pod and num_ipus <= _max_ipus() else ()
+    if pod is None or num_ipus > _max_ipus():
+        return None
+    sizes = {device.num_chips for device in pod.devices}
+    return min((size for size in sizes if size >= num_ipus), default=None)
 
 
 def get_device(id: int) -> Device:

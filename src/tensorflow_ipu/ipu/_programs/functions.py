@@ -26,7 +26,7 @@ from tensorflow_ipu._types import Function, Returned
 from .. import _device, _errors, _modelling
 from .._arithmetic import as_on_device
 from .._modelling import runs
-from . import assertions
+from . import assertions, static_shapes
 from .compilation import (
     AnotherCountError,
     assuming,
@@ -77,6 +77,7 @@ class _Traces:
         """Whether a traced function, checked when it is new, has assertions."""
         if concrete not in self._asserting:
             _check_types(concrete)
+            static_shapes.check(operations_of(concrete.graph))
             self._asserting[concrete] = assertions.has_assertions(
                 operations_of(concrete.graph)
             )
