@@ -85,7 +85,7 @@ class TraceRequest:
     `scales_loss` the step takes a last argument, a float32 number that all gradients
     are multiplied by. `constants` are the values of parameters and buffers that
     forward may look at, single numbers. With `has_strided_groups`, group normalisation
-    strides over channels.
+    strides over channels. `moved` is told now and then which share has been traced.
     """
 
     module: nn.Module
@@ -97,6 +97,7 @@ class TraceRequest:
     scales_loss: bool = False
     constants: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
     has_strided_groups: bool = False
+    moved: Callable[[float], None] = lambda share: None
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,7 @@ def _run_step(
     _tell_constants(state, request.constants)
     # The root module has no path of its own.
     paths = {id(m): path for path, m in request.module.named_modules() if path}
-    tagger = Tagger(paths)
+    tagger = Tagger(paths, request.moved)
     losses = LossMarks() if is_training else None
     rules = device_rules(request.has_strided_groups)
     trace = ActiveTrace(tagger, losses, request, seen.control)
