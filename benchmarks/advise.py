@@ -28,7 +28,7 @@ import popple  # noqa: E402
 import poptorch  # noqa: E402
 from benchmarks.modelling import Bert  # noqa: E402
 from benchmarks.models import WithLoss, resnet50  # noqa: E402
-from popple.advice import Advice  # noqa: E402
+from popple.advice import Advice, render_advice  # noqa: E402
 
 
 class Gpt(nn.Module):
@@ -140,7 +140,7 @@ def main() -> None:
         start = time.process_time()
         advice = popple.advise(compiled(case))
         spent = time.process_time() - start
-        print(advice.render())
+        print(render_advice(advice))
         print(f"\n{spent:.1f} s of CPU time; followed: {follow(advice)}\n", flush=True)
 
 

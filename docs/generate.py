@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import constants
+import errors
 import operators
 import rules
 import variables
@@ -129,6 +130,9 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "chips": constants.render_chips,
         "systems": constants.render_systems,
         "mechanisms": constants.render_mechanisms,
+        "in_sample": errors.render_in_sample,
+        "independent": errors.render_independent,
+        "out_of_sample": errors.render_out_of_sample,
     },
 }
 

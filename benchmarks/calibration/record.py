@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.calibration.rows import ALL, Key, Summary
+from benchmarks.calibration.rows import Key, Summary
 from popple.files import write_atomically
 
 if sys.version_info >= (3, 11):
@@ -41,14 +41,32 @@ _DIGITS = 4
 Summaries = Mapping[str, Mapping[Key, Summary]]
 
 
-def write_record(summaries: Summaries, path: Path) -> None:
+INDEPENDENT = ", rows not derived from"
+OUT_OF_SAMPLE = ", without own"
+"""Behind the name of a set: some of its rows, or constants derived without families"""
+
+
+def update_results(summaries: Summaries, path: Path) -> None:
+    """Keep the summaries of the sets that ran; those of others stay as they are."""
+    kept = read_record(path) if path.exists() else {}
+    together = {name: dict(_summaries_in(sizes)) for name, sizes in kept.items()}
+    write_record({**together, **summaries}, path, "--without-own --results FILE")
+
+
+def _summaries_in(kept: Mapping[str, Any]) -> Iterator[tuple[Key, Summary]]:
+    for quantity, chips in kept.items():
+        for chip, groups in chips.items():
+            for group, sizes in groups.items():
+                yield (quantity, chip, group), Summary(**sizes)
+
+
+def write_record(
+    summaries: Summaries, path: Path, options: str = "--fast --record FILE"
+) -> None:
     """Keep the summaries of some sets."""
-    lines = ["# Written by benchmarks/fidelity.py --fast --record FILE."]
+    lines = [f"# Written by benchmarks/fidelity.py {options}."]
     for name, found in summaries.items():
         for key, summary in found.items():
-            # Groups are few rows each: one of them may give way to all together.
-            if key[-1] != ALL:
-                continue
             heading = ".".join(f'"{word}"' for word in (name, *key))
             lines += ["", f"[{heading}]", f"num_rows = {summary.num_rows}"]
             lines += [f"{name} = {size}" for name, size in _sizes(summary).items()]
@@ -78,16 +96,17 @@ def _find_worse_sizes(
     if found is None or found.num_rows < kept["num_rows"]:
         yield f"{where}: fewer rows are expressed than the {kept['num_rows']} kept"
         return
-    # Rows that were not expressed before may be worse than those that were.
-    if found.num_rows > kept["num_rows"]:
-        return
     for name, size in _sizes(found).items():
-        if size > kept[name]:
+        if size > kept.get(name, math.inf):
             yield f"{where}: {name} |error| is {size}, it was {kept[name]}"
 
 
 def _sizes(summary: Summary) -> dict[str, float]:
     """Sizes rounded up, so that the last bit of a float does not matter."""
     scale = 10**_DIGITS
-    sizes = {"median": summary.median, "percentile_90": summary.percentile_90}
+    sizes = {
+        "median": summary.median,
+        "percentile_90": summary.percentile_90,
+        "mean": summary.mean,
+    }
     return {name: math.ceil(scale * size) / scale for name, size in sizes.items()}

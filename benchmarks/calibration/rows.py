@@ -143,20 +143,28 @@ def _summary(sizes: Sequence[float]) -> Summary:
     )
 
 
-def render_table(results: Iterable[Result]) -> Iterator[str]:
-    """A line for each figure: name, published, modelled, error, or why it has none."""
+def render_table(
+    results: Iterable[Result], remarks: Mapping[Row, str] | None = None
+) -> Iterator[str]:
+    """A line for each figure: name, published, modelled, error, or why it has none.
+
+    Remarks on rows end their lines.
+    """
     heading = ("name", "chip", "quantity", "published", "modelled", "error", "")
     columns = (Column(most=54), LEFT, LEFT, RIGHT, RIGHT, RIGHT, LEFT)
-    yield from align_rows([heading, *map(_cells, results)], columns)
+    said = remarks or {}
+    cells = (_cells(each, said.get(each.row, "")) for each in results)
+    yield from align_rows([heading, *cells], columns)
 
 
-def _cells(result: Result) -> tuple[str, ...]:
+def _cells(result: Result, remark: str) -> tuple[str, ...]:
     row = result.row
     head = (row.name, row.chip, row.quantity, _figure(row.published))
     if result.modelled is None:
         return (*head, "", "", f"not expressed: {result.reason}")
-    beside = ", ".join(f"{name} {_figure(x)}" for name, x in result.beside.items())
-    return (*head, _figure(result.modelled), _error_text(result), beside)
+    beside = [f"{name} {_figure(x)}" for name, x in result.beside.items()]
+    words = "; ".join([*beside, *([remark] if remark else [])])
+    return (*head, _figure(result.modelled), _error_text(result), words)
 
 
 def _figure(value: float) -> str:

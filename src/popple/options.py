@@ -67,7 +67,8 @@ class ModelOptions:
     its first one is. `synthetic` names inputs and outputs of the graph that do not
     travel between host and device.
     `memory_by_chip` bounds temporary memory of plans on chips, as shares of a tile's.
-    Without `vertex_code` the code of vertices takes no memory.
+    Without `vertex_code` the code of vertices takes no memory. `not_modelled` says what
+    a program asks for and the model leaves out, a sentence each: reports name it.
     """
 
     strategy: Strategy = Strategy.SINGLE
@@ -86,6 +87,7 @@ class ModelOptions:
     synthetic: tuple[str, ...] = ()
     memory_by_chip: Mapping[int, float] = field(default_factory=dict[int, float])
     vertex_code: bool = True
+    not_modelled: tuple[str, ...] = ()
     plan: PlanOptions = field(default_factory=PlanOptions)
 
     def __post_init__(self) -> None:

@@ -294,7 +294,11 @@ def write_report(
         seconds=modelled.seconds,
     )
     told = case.Case(modelled.captured, modelled.target, modelled.options, framework)
-    contents = replace(contents, case_text=case.render_case(told))
+    contents = replace(
+        contents,
+        case_text=case.render_case(told),
+        info={**contents.info, **_left_out(modelled.options)},
+    )
     if name_compute_set is not None:
         contents = contents.with_names(name_compute_set)
     if num_runs != 1:
@@ -302,6 +306,12 @@ def write_report(
     path = report.write_report(contents, directory)
     get_logger("poplar", "PROFILER").info("Profile saved to: %s", path)
     return path
+
+
+def _left_out(options: ModelOptions) -> dict[str, str]:
+    """What a reader must know of the program that its figures do not hold."""
+    text = " ".join(options.not_modelled)
+    return {"not_modelled": text} if text else {}
 
 
 def modelled(program: Any) -> Modelled:

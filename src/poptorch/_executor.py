@@ -8,7 +8,6 @@ What traces, compiles and runs is imported with the first executor, not with pop
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,9 +21,10 @@ from popple.text_table import render_html_table
 
 from . import profiling
 from ._arguments.args import ArgsParser, BoundArgs, bound_of
-from ._device import Attachment, is_ipu_model, num_ipus
+from ._device import Attachment, num_ipus
 from ._errors import Error, check
 from ._logging import logger
+from ._model.cycle_counter import check_cycle_counter, count_cycles, log_cycles
 from ._model.host_tensors import is_wrapped, linked_executor, unwrap, wrap
 from ._model.printing import module_repr
 from .enums import CommGroupType, ConnectionType, VariableRetrievalMode
@@ -152,7 +152,7 @@ class PoplarExecutor:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model on a batch; the first call compiles it."""
         self._check_online()
-        self._check_cycle_counter()
+        check_cycle_counter(self._options)
         bound = self._bound(args, kwargs)
         compiled = self._compiled
         if compiled is None:
@@ -169,7 +169,7 @@ class PoplarExecutor:
             self._weights_version += 1
         with self._profiling.tracepoint("modelExecution"), self._device.running():
             result = compiled.run(bound)
-        self._log_cycles()
+        log_cycles(self._options, self._compiled)
         return result
 
     def _compile(
@@ -467,32 +467,7 @@ class PoplarExecutor:
 
     def cycleCount(self) -> int:
         """Cycles of one call, as the model of the IPU has them."""
-        self._check_cycle_counter()
-        if not self._counts_cycles:
-            raise Error(
-                "Cycle count logging is disabled. Please set option logCycleCount to "
-                "True to enable."
-            )
-        if self._compiled is None or not self._compiled.session.has_run:
-            raise Error(
-                "Please run the model at least once before obtaining cycle count."
-            )
-        return self._compiled.cost.cycles()
-
-    @property
-    def _counts_cycles(self) -> bool:
-        options = self._options._Popart.options
-        return bool(options.get("instrumentWithHardwareCycleCounter"))
-
-    def _check_cycle_counter(self) -> None:
-        """Error if cycles are to be counted where there are none."""
-        if self._counts_cycles and is_ipu_model(self._options):
-            raise Error("Cycle count logging is only supported on actual IPU hardware.")
-
-    def _log_cycles(self) -> None:
-        """Write the cycles of a call to the log, if they are counted."""
-        if self._counts_cycles and logger.isEnabledFor(logging.DEBUG):
-            logger.debug("Total number of IPU cycles: %d", self.cycleCount())
+        return count_cycles(self._options, self._compiled)
 
     def compilationTime(self) -> timedelta:
         """How long compiling took."""

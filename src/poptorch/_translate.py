@@ -276,8 +276,25 @@ def model_options(
         update=_update_options(options, optimizer, gradients) if optimizer else None,
         memory=_memory_options(options),
         memory_by_chip=options.available_memory_proportion,
+        not_modelled=_not_modelled(options),
         plan=_plan_options(options, overlap),
     )
+
+
+def _not_modelled(options: Options) -> tuple[str, ...]:
+    """What the program asks for and the model does not do, for the report."""
+    found: list[str] = []
+    activations = options.TensorLocations.toDict().get("location_activation", {})
+    # Phased execution keeps activations off the chip unless told otherwise.
+    if not dict(activations).get("onChip", not _is_phased(options)):
+        found.append("activations off the chip: they are counted on it.")
+    if isinstance(options._execution_strategy, ParallelPhasedExecution):
+        found.append("phases side by side: they run one after the other.")
+    return tuple(found)
+
+
+def _is_phased(options: Options) -> bool:
+    return core_strategy(options) is Strategy.PHASED
 
 
 def _recomputation(options: Options) -> dict[str, Any]:
@@ -327,7 +344,10 @@ def _merged_bytes(options: Options) -> int:
 
 
 def _memory_options(options: Options) -> MemoryOptions:
-    """Where tensors are kept; only optimiser state can be shared out over replicas."""
+    """Where tensors are kept; only optimiser state can be shared out over replicas.
+
+    Phased execution keeps them off the chip unless the program says otherwise.
+    """
     from popple.options import MemoryOptions
 
     locations = options.TensorLocations.toDict()
@@ -337,7 +357,7 @@ def _memory_options(options: Options) -> MemoryOptions:
     }
     off_chip = {
         kind: None
-        if settings.get("onChip", 1)
+        if settings.get("onChip", not _is_phased(options))
         else settings.get("minElementsForOffChip", _MIN_OFF_CHIP)
         for kind, settings in kinds.items()
     }

@@ -6,7 +6,14 @@ import json
 
 import pytest
 
-from popple.advice import Advice, advise, advise_case, parse_case, render_case
+from popple.advice import (
+    Advice,
+    advise,
+    advise_case,
+    parse_case,
+    render_advice,
+    render_case,
+)
 from popple.errors import ReportError
 from popple.pipeline import model_graph
 from tests.advice.stacks import stack_case
@@ -23,7 +30,7 @@ def test_what_fits_needs_no_remedy() -> None:
     advice = advise_case(stack_case(2))
     assert advice.outcome.fits
     assert advice.remedies == ()
-    assert "stack fits on 1 IPU" in advice.render()
+    assert "stack fits on 1 IPU" in render_advice(advice)
 
 
 @pytest.fixture(scope="module")

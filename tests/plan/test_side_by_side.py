@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from popple.graph import Graph, MultiConv
+from popple.graph import (
+    DType,
+    Graph,
+    MultiConv,
+    Notes,
+    Op,
+    Role,
+    TensorType,
+    Value,
+)
 from popple.place import GroupConvolutions
 from popple.plan import plan_graph
 from popple.plan.planner import Planner
@@ -15,6 +24,8 @@ from popple.target import load_target
 from tests.place.graphs import two_convolutions
 
 TARGET = load_target("gc200")
+POINTWISE = {"padding": (0, 0), "groups": 1}
+AROUND = {"padding": (1, 1), "groups": 1}
 
 
 def grouped(group: str) -> Graph:
@@ -72,3 +83,31 @@ def test_merged_phases_hold_the_vertices_of_all() -> None:
     # Members lie on different tiles: no tile has vertices of both.
     first, second = (g.count_by_tile for g in partials[0].compute_set.vertices)
     assert combine(math.prod, [first, second]).is_zero
+
+
+def half(name: str, *shape: int, role: Role = Role.ACTIVATION) -> Value:
+    return Value(name, TensorType(DType.F16, shape), role)
+
+
+def test_tiles_run_different_vertices_in_one_phase() -> None:
+    # Kernels of 1x1 and of 3x3 have vertices of their own.
+    notes = Notes(multi_conv=MultiConv("block"))
+    once = {"stride": (1, 1), "dilation": (1, 1)}
+    ops = (
+        Op("a", "conv", ("x", "u"), ("y",), once | POINTWISE, notes=notes),
+        Op("b", "conv", ("x", "v"), ("z",), once | AROUND, notes=notes),
+    )
+    values = (
+        half("x", 4, 16, 32, 32, role=Role.STATE),
+        half("u", 32, 16, 1, 1, role=Role.WEIGHT),
+        half("v", 32, 16, 3, 3, role=Role.WEIGHT),
+        half("y", 4, 32, 32, 32),
+        half("z", 4, 32, 32, 32),
+    )
+    graph = Graph("g", {value.name: value for value in values}, ops, ("y", "z"))
+    program = plan_graph(GroupConvolutions().apply(graph), TARGET).program
+    kinds = [
+        {group.codelet.name for group in phase.compute_set.vertices}
+        for phase in compute_phases(program.main)
+    ]
+    assert max(map(len, kinds)) == 2

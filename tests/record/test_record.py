@@ -12,7 +12,7 @@ from popple.options import ModelOptions, UpdateOptions
 from popple.pipeline import Modelled, explain, model_graph, write_report
 from popple.plan import PlanOptions
 from popple.program import render_program
-from popple.report import Report, open_report, summarize
+from popple.report import Report, StreamCopyPayload, open_report, summarize
 from popple.report.query.plan_record import parse_plan
 from popple.target import load_target
 
@@ -200,3 +200,19 @@ def test_runs_follow_one_another_and_are_alike(
         assert again.base_cycles == first.base_cycles + length
         # Both took as long as one does.
         assert [each.cycles for each in twice.cycle_totals] == [length, length]
+
+
+def test_what_is_expected_of_a_stream_does_not_wait_for_the_host(
+    report: Report,
+) -> None:
+    streams = [p for p in report.programs if isinstance(p.payload, StreamCopyPayload)]
+    executed = {step.program_id: step.chips[0].cycles for step in report.steps}
+    assert streams
+    for each in streams:
+        traffic = each.payload.traffic
+        moved = (*traffic.received_bytes_by_tile, *traffic.sent_bytes_by_tile)
+        words = sum(count * size for count, size in moved) // 4
+        tiles = sum(count for count, size in moved if size)
+        (on_chip,) = traffic.cycles_by_tile
+        assert max(cycles for _, cycles in on_chip) == words + 18 * tiles
+        assert executed[each.id] > 1000

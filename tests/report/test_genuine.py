@@ -53,7 +53,7 @@ def test_cycles(genuine: rp.Report) -> None:
     assert summary.run.cycles == 20_869_010
     last = genuine.steps[-1].chips[0]
     assert last.base_cycles + last.all_to_cycles.max == 20_869_010
-    assert sum(phase.share for phase in summary.run.phases) == pytest.approx(1)
+    assert sum(each.share for each in summary.run.shares) == pytest.approx(1)
 
 
 def test_totals_of_steps_are_those_of_the_file(genuine: rp.Report) -> None:

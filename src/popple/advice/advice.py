@@ -89,12 +89,6 @@ class Advice:
         """The best remedy."""
         return self.remedies[0] if self.remedies else None
 
-    def render(self) -> str:
-        """A page of plain text."""
-        from popple.advice.page import render_advice
-
-        return render_advice(self)
-
     def to_json(self) -> dict[str, Any]:
         """The same as plain data."""
         return {

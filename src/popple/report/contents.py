@@ -63,7 +63,8 @@ class ReportContents:
     `info` holds free facts by key. Queries know `title`, `target`, `generator`,
     `popple_version`, `modelled` (1 for a model, not a measurement),
     `samples_per_run`, `device_iterations`, `gradient_accumulation`, `replicas`,
-    `execution_strategy`, `model_seconds`. `generic_ops` counts the framework ops
+    `execution_strategy`, `model_seconds`, `not_modelled`. `generic_ops` counts the
+    framework ops
     that were modelled by the generic rule. `case_text` is the captured program with
     its options and target, from which it can be modelled again.
     """

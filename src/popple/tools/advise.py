@@ -106,8 +106,10 @@ def show(found: Iterator[tuple[str, Advice]], is_json: bool) -> None:
         data = {name: advice.to_json() for name, advice in found}
         print(json.dumps(data, allow_nan=False))
         return
+    from popple.advice import render_advice
+
     for name, advice in found:
-        print(f"{name}\n\n{advice.render()}\n")
+        print(f"{name}\n\n{render_advice(advice)}\n")
 
 
 COMMAND = Command(

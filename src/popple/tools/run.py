@@ -72,43 +72,8 @@ class Script:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.usage = "popple run [options] (SCRIPT | -m MODULE) [arguments...]"
-    parser.add_argument(
-        "--target",
-        metavar="NAME|FILE",
-        help="the machine to model: one that 'popple targets' or 'popple pod list' "
-        "shows, or a TOML file",
-    )
-    parser.add_argument(
-        "--report", metavar="DIR", type=Path, help="write reports into this directory"
-    )
-    parser.add_argument(
-        "--backend",
-        choices=("replay", "inductor"),
-        help="how values are computed: by replaying the framework's kernels (default), "
-        "or compiled by torch.compile",
-    )
-    parser.add_argument(
-        "--device",
-        choices=("cpu", "cuda"),
-        help="where values are computed (default: cpu)",
-    )
-    parser.add_argument(
-        "--numerics",
-        metavar="NAME,...",
-        help="compute float16 values as the machine does: "
-        f"{', '.join(NUMERICS)}, or all; slow, for studies of precision",
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="refuse programs that do not fit into memory, as the machine does",
-    )
-    parser.add_argument(
-        "--model-only",
-        action="store_true",
-        help="capture and model programs without computing values: PopTorch models "
-        "return zeros, TensorFlow programs end at their first run",
-    )
+    add_model_arguments(parser)
+    add_value_arguments(parser)
     parser.add_argument(
         "--no-cache",
         action="store_true",
@@ -130,6 +95,51 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="SCRIPT",
         nargs=REMAINDER,
         help="run a file; everything after its name belongs to it",
+    )
+
+
+def add_model_arguments(parser: ArgumentParser) -> None:
+    """The machine, the report, and what is asked of programs that do not fit."""
+    parser.add_argument(
+        "--target",
+        metavar="NAME|FILE",
+        help="the machine to model: one that 'popple targets' or 'popple pod list' "
+        "shows, or a TOML file",
+    )
+    parser.add_argument(
+        "--report", metavar="DIR", type=Path, help="write reports into this directory"
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse programs that do not fit into memory, as the machine does",
+    )
+    parser.add_argument(
+        "--model-only",
+        action="store_true",
+        help="capture and model programs without computing values: PopTorch models "
+        "return zeros, TensorFlow programs end at their first run",
+    )
+
+
+def add_value_arguments(parser: ArgumentParser) -> None:
+    """How and where values are computed."""
+    parser.add_argument(
+        "--backend",
+        choices=("replay", "inductor"),
+        help="how values are computed: by replaying the framework's kernels (default), "
+        "or compiled by torch.compile",
+    )
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        help="where values are computed (default: cpu)",
+    )
+    parser.add_argument(
+        "--numerics",
+        metavar="NAME,...",
+        help="compute float16 values as the machine does: "
+        f"{', '.join(NUMERICS)}, or all; slow, for studies of precision",
     )
 
 
@@ -241,13 +251,15 @@ def execute_to_the_end(script: Script) -> None:
 
 def give_verdicts(programs: Watched, report: Path | None) -> None:
     """Say of every program whether it fits, on stderr; why not, if it does not."""
+    from popple.advice import render_advice
+
     for name, cost in programs.items():
         try:
             advice = find_verdict(name, cost)
         # What is gone or cannot be modelled has no verdict; the program has run.
         except PoppleError:
             continue
-        text = advice.render()
+        text = render_advice(advice)
         if not advice.outcome.fits:
             subject = report or "SCRIPT"
             text = f"{text}\n\nWhat to do: popple advise {subject}"

@@ -22,7 +22,10 @@ TRANSLATED = {
     "disableModuleNamescope": "names of tensors begin without those of modules",
     "outputMode": "which outputs a call returns",
     "randomSeed": "seed of the device's random numbers",
-    "setExecutionStrategy": "chips and stages of blocks",
+    "setExecutionStrategy": (
+        "chips and stages of blocks; phases keep weights, optimiser state and "
+        "accumulators off the chip; reports name what of phases is not modelled"
+    ),
     "autoRoundNumIPUs": "IPUs held on the virtual pod",
     "connectionType": "when the virtual pod's IPUs are held",
     "useIpuId": "which of the virtual pod's devices is held",
@@ -65,7 +68,9 @@ WITHOUT_EFFECT = {
     "Jit.traceModel": "deprecated in PopTorch",
     "Precision.halfFloatCasting": "deprecated in PopTorch",
     "Precision.runningStatisticsAlwaysFloat": "deprecated in PopTorch",
-    "TensorLocations.setActivationLocation": "activations are modelled on chip",
+    "TensorLocations.setActivationLocation": (
+        "activations are modelled on the chip, and the report says so"
+    ),
     "Training.setConvolutionDithering": "small tensors are always spread over tiles",
     "_Popart.setPatterns": "rewrites of a back end that is not there",
 }

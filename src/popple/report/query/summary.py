@@ -119,6 +119,8 @@ def notes(report: Report) -> tuple[str, ...]:
     found: list[str] = []
     if is_modelled(report):
         found.append("All cycles and bytes are modelled, not measured.")
+    if left_out := report.info.get("not_modelled"):
+        found.append(f"Not modelled: {left_out}")
     if report.generic_ops:
         counts = sorted(report.generic_ops.items(), key=lambda item: -item[1])
         listed = ", ".join(f"{name} ({count})" for name, count in counts)
