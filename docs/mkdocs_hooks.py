@@ -1,15 +1,18 @@
 """What the guide shows, for mkdocs: pages and files where they lie in the repository.
 
-A link from `README.md` to `docs/pods.md`, or from a notebook to the guide, then works on
-the site as it does in the repository.
+A link from `README.md` to `docs/pods.md`, or from a notebook to the guide, works on the
+site as it does in the repository. Only the issue tracker lies outside of it: a forge
+finds it beside the files, the site by `POPPLE_REPOSITORY`, the repository's address.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,6 +33,10 @@ SHOWN = (
 )
 
 
+# From any page to what a forge shows beside the files of a branch.
+_TRACKER = re.compile(r"\[([^\]]+)\]\((?:\.\./)+issues\)")
+
+
 def list_shown() -> list[Path]:
     """The files of the site, but for templates of generated pages."""
     found = {path for pattern in SHOWN for path in ROOT.glob(pattern) if path.is_file()}
@@ -38,7 +45,9 @@ def list_shown() -> list[Path]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The repository's files instead of those of `docs` alone."""
-    theme = [file for file in files if not file.src_uri.endswith((".md", ".py", ".png"))]
+    theme = [
+        file for file in files if not file.src_uri.endswith((".md", ".py", ".png"))
+    ]
     own = [
         File.generated(
             config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)
@@ -46,3 +55,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for path in list_shown()
     ]
     return Files([*theme, *own])
+
+
+def on_page_markdown(
+    markdown: str, page: Page, config: MkDocsConfig, files: Files
+) -> str:
+    """Links to the tracker as addresses, or as words where there is no address."""
+    home = (config.repo_url or "").rstrip("/")
+    return _TRACKER.sub(rf"[\1]({home}/issues)" if home else r"\1", markdown)

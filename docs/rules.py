@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from popple.notebook.rules import ALL
+from popple.notebook.rulebook import ALL
 from popple.text_table import render_markdown_table
 
 

@@ -1,7 +1,8 @@
 """Question answering with BERT: the application behind the notebook.
 
-The data are made, so that nothing has to be downloaded: a sequence begins with a question,
-one token, and the answer is where in the text after it that token stands.
+The data are made, so that nothing has to be downloaded: a sequence begins with a
+question word, and the text after it has one word of each kind that can be asked for,
+among others. The answer is the place of the word of the kind that is asked for.
 """
 
 import torch
@@ -10,7 +11,20 @@ from torch import nn
 import poptorch
 from popple.notebook import release_devices
 
-NUM_WORDS = 64
+KINDS = {
+    "who": ["Ada", "Emmy", "Grace", "Alan"],
+    "where": ["Bristol", "Oslo", "Lima", "Kyoto"],
+    "when": ["yesterday", "Monday", "May", "noon"],
+    "how-many": ["two", "five", "nine", "forty"],
+}
+_OTHERS = """
+    a all and are as at be but by can come do down for from go had has he her here his
+    in into is it like long look make many more no not of on one or other out see she so
+    some than that the
+"""
+OTHERS = _OTHERS.split()
+WORDS = [*KINDS, *(word for words in KINDS.values() for word in words), *OTHERS]
+NUM_WORDS, LENGTH = len(WORDS), 16
 
 
 class Bert(nn.Module):
@@ -20,7 +34,7 @@ class Bert(nn.Module):
     and the last of them.
     """
 
-    def __init__(self, split, width, heads, num_words=NUM_WORDS, length=32):
+    def __init__(self, split, width, heads, num_words=NUM_WORDS, length=LENGTH):
         super().__init__()
         words = nn.Embedding(num_words, width)
         self.words = poptorch.BeginBlock(words, "ipu0", ipu_id=0)
@@ -49,15 +63,25 @@ class Bert(nn.Module):
         return scores.argmax(-1), self.loss(scores.float(), answers)
 
 
-def make_questions(count, length=32, seed=0):
-    """Token ids, shape (count, length), and the position of each answer."""
-    generator = torch.Generator().manual_seed(seed)
-    order = torch.rand(count, NUM_WORDS, generator=generator).argsort(dim=1)
-    words = order[:, :length].clone()
-    answers = torch.randint(1, length, (count,), generator=generator)
-    # The question is the word at the answer's place.
-    words[:, 0] = words[torch.arange(count), answers]
-    return words, answers
+def make_questions(count, seed=0):
+    """Numbers of words, shape (count, LENGTH), and the place of each answer."""
+    draw = torch.Generator().manual_seed(seed)
+    num_kinds, num_each = len(KINDS), len(KINDS["who"])
+    first_other = len(WORDS) - len(OTHERS)
+    words = torch.randint(first_other, len(WORDS), (count, LENGTH), generator=draw)
+    asked = torch.randint(num_kinds, (count,), generator=draw)
+    order = torch.rand(count, LENGTH - 1, generator=draw).argsort(dim=1)
+    places = 1 + order[:, :num_kinds]
+    chosen = torch.randint(num_each, (count, num_kinds), generator=draw)
+    # Words of a kind lie beside each other in the list, after the question words.
+    words.scatter_(1, places, num_kinds + num_each * torch.arange(num_kinds) + chosen)
+    words[:, 0] = asked
+    return words, places.gather(1, asked[:, None]).squeeze(1)
+
+
+def as_text(words):
+    """A sequence in words."""
+    return " ".join(WORDS[number] for number in words.tolist())
 
 
 def pipelined(accumulation, replicas=1):
@@ -80,10 +104,12 @@ class QuestionAnswering:
         self.training_model = poptorch.trainingModel(
             self.network, self.options, optimizer
         )
-        self.change_dataset(make_questions(64, seed=1))
+        self.change_dataset(make_questions(256, seed=1))
 
     def __repr__(self):
-        return f"QuestionAnswering({self.options.replication_factor} replicas)"
+        size = sum(parameter.numel() for parameter in self.network.parameters())
+        copies = self.options.replication_factor
+        return f"QuestionAnswering({size:,} parameters, {copies} x pipeline)"
 
     def change_dataset(self, dataset):
         """`dataset`: questions for evaluation, as `make_questions` returns them."""
@@ -109,13 +135,16 @@ class QuestionAnswering:
             losses.append(float(self.training_model(words, answers)[1].mean()))
         return losses
 
-    def evaluate(self):
-        """How many answers are found, computed on the host."""
+    def answer(self, words):
+        """The place of each answer, computed on the host."""
         release_devices(self.training_model)
-        words, answers = self.questions
         with torch.no_grad():
-            found = self.network(words).argmax(-1)
-        return {"accuracy": float((found == answers).float().mean())}
+            return self.network(words).argmax(-1)
+
+    def evaluate(self):
+        """How many answers are found."""
+        words, answers = self.questions
+        return {"accuracy": float((self.answer(words) == answers).float().mean())}
 
     def close(self):
         """Give the IPUs back."""

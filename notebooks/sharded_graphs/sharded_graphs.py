@@ -59,7 +59,6 @@ Install the dependencies:
 import os
 
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # %% [markdown]
 """
@@ -86,6 +85,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python import ipu
 
+tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
 
 
@@ -113,6 +113,7 @@ with tf.Graph().as_default():
 and in return nothing goes back to the host between two operations.
 """
 
+
 # %%
 def add(a, b, c):
     return a + b + c
@@ -133,6 +134,7 @@ with tf.Graph().as_default():
 `ipu_shard` says on which IPU of the device an operation runs. Three IPUs add, and the fourth
 adds what they found. Four IPUs together have an id of their own, which the log shows.
 """
+
 
 # %%
 def sharded(a, b, c):
@@ -238,7 +240,7 @@ session = tf.Session(graph=graph)
 session.run(initialise)
 session.run(infeed.initializer)
 losses = []
-for run in range(num_runs):
+for _ in range(num_runs):
     session.run(program)
     losses.extend(session.run(dequeued))
 print(f"{len(losses)} losses, from {losses[0]:.2f} to {np.mean(losses[-50:]):.2f}")
@@ -260,6 +262,7 @@ plt.show()
 
 The same variables, in a graph without an optimiser, on images that were kept apart.
 """
+
 
 # %%
 def evaluate(logits, wanted):

@@ -5,7 +5,6 @@
 import os
 
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 batch_size = 28  # images in a batch
 steps_per_run = 64  # batches that one run of the program sees
@@ -16,6 +15,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python import ipu
 
+tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
 
 
@@ -136,7 +136,7 @@ session = tf.Session(graph=graph)
 session.run(initialise)
 session.run(infeed.initializer)
 losses = []
-for run in range(num_runs):
+for _ in range(num_runs):
     session.run(program)
     losses.extend(session.run(dequeued))
 print(f"{len(losses)} losses, from {losses[0]:.2f} to {np.mean(losses[-50:]):.2f}")
@@ -162,4 +162,4 @@ print(f"accuracy: {evaluate(logits, labels[num_train:]):.1%}")
 session.close()
 ipu.config.reset_ipu_configuration()
 
-# Source: sharded_graphs.py sha256: 13ca7968313341f9
+# Source: sharded_graphs.py sha256: 0c684ceacffef834

@@ -62,7 +62,6 @@ from pathlib import Path
 
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 checkpoint_directory = os.getenv("CHECKPOINT_DIR") or tempfile.mkdtemp()
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # %% [markdown]
 """
@@ -81,6 +80,7 @@ from sklearn.datasets import load_digits
 from tensorflow import keras
 from tensorflow.python import ipu
 
+tf.get_logger().setLevel("ERROR")
 config = ipu.config.IPUConfig()
 config.auto_select_ipus = min(number_of_ipus, 2)
 config.configure_ipu_system()

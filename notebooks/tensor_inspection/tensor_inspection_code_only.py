@@ -8,7 +8,6 @@ from pathlib import Path
 
 number_of_ipus = int(os.getenv("NUM_AVAILABLE_IPU", 16))
 checkpoint_directory = os.getenv("CHECKPOINT_DIR") or tempfile.mkdtemp()
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 epochs = 4  # how often the data are seen
 batch_size = 32  # images in a micro-batch
@@ -20,6 +19,7 @@ from sklearn.datasets import load_digits
 from tensorflow import keras
 from tensorflow.python import ipu
 
+tf.get_logger().setLevel("ERROR")
 config = ipu.config.IPUConfig()
 config.auto_select_ipus = min(number_of_ipus, 2)
 config.configure_ipu_system()
@@ -127,4 +127,4 @@ model.save_weights(str(Path(checkpoint_directory) / "digits.weights.h5"))
 
 ipu.config.reset_ipu_configuration()
 
-# Source: tensor_inspection.py sha256: 252dbb6578ea4deb
+# Source: tensor_inspection.py sha256: 1ecf5abc3ebe80da

@@ -19,7 +19,7 @@ Copyright (c) 2026 Popple contributors. All rights reserved.
 """
 Whether a model fits into the memory of a machine is often learnt too late: after a day in a
 queue. This notebook answers the question in seconds, without running anything. A training
-step that is far too large is changed in one way after the other, and each change is judged by
+step that is too large is changed in one way after the other, and each change is judged by
 what it saves and by what it costs. You also see when during a step memory is full, and of
 what.
 
@@ -137,6 +137,7 @@ Each change is one line of options: a smaller batch, the state of the optimiser 
 chip, two IPUs that take turns, or numbers of half the size.
 """
 
+
 # %%
 def state_outside():
     options = one_ipu()
@@ -204,7 +205,6 @@ report
 # %%
 steps = list(report.compilation.livenessProgramSteps)
 live = [step.notAlwaysLiveMemory.bytes / 2**20 for step in steps]
-always = report.compilation.tiles
 plt.figure(figsize=(7, 2.5))
 plt.fill_between(range(len(live)), live, step="mid", alpha=0.6)
 plt.xlabel("step of the program")
@@ -235,7 +235,7 @@ print(f"one file of {page.stat().st_size / 2**20:.1f} MiB: {page.name}")
 
 # %% [markdown]
 """
-![The viewer with the memory of each tile](../../docs/images/viewer.png)
+![The viewer with the memory of each tile](../../docs/images/memory.png)
 
 At the end the IPU is given back, since the kernel lives on:
 """

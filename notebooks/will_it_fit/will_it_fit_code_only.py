@@ -115,7 +115,6 @@ report
 
 steps = list(report.compilation.livenessProgramSteps)
 live = [step.notAlwaysLiveMemory.bytes / 2**20 for step in steps]
-always = report.compilation.tiles
 plt.figure(figsize=(7, 2.5))
 plt.fill_between(range(len(live)), live, step="mid", alpha=0.6)
 plt.xlabel("step of the program")
@@ -139,4 +138,4 @@ from popple.notebook import release_devices
 
 release_devices(training_model)
 
-# Source: will_it_fit.py sha256: bfd8a116146b705d
+# Source: will_it_fit.py sha256: 5821754a65686a1b

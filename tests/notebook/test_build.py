@@ -92,5 +92,27 @@ def test_only_sources_are_built(source: Path) -> None:
     write(build(source))
     source.with_name("api.py").write_text("x = 1\n")
     assert find_sources([source.parent]) == [source]
-    with pytest.raises(UsageError, match="is no source"):
-        find_sources([source.with_suffix(".ipynb")])
+    for product in (
+        source.with_suffix(".ipynb"),
+        source.with_name("demo_code_only.py"),
+    ):
+        with pytest.raises(UsageError, match="is no source"):
+            find_sources([product])
+
+
+def test_outputs_stay_where_code_has_not_changed(source: Path) -> None:
+    write(build(source))
+    page, folder = source.with_name("README.md"), source.with_name("demo_files")
+    shown = "```output\nposix\n```\n\n![Figure](demo_files/cell-05-0.png)\n\n"
+    code = "print(os.name)\n```\n\n"
+    page.write_text(page.read_text().replace(code, code + shown))
+    folder.mkdir()
+    (folder / "cell-05-0.png").touch()
+    source.write_text(PERCENT.replace("Text.", "Other text."), encoding="utf-8")
+    write(build(source))
+    assert shown in page.read_text()
+    assert list(folder.iterdir())
+    source.write_text(PERCENT.replace("os.name", "os.sep"), encoding="utf-8")
+    write(build(source))
+    assert shown not in page.read_text()
+    assert not list(folder.iterdir())

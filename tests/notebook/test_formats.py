@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+from popple.notebook.files import load_document
 from popple.notebook.formats import FORMATS, render_checklist
-from popple.notebook.linter import Outcome, Silence, find_rule
-from popple.notebook.rule import Finding, Rule, Spot
+from popple.notebook.linter import Outcome, Silence, check_document, find_rule
+from popple.notebook.rule import Finding, Rule, Settings, Spot
 
 
 def rule_of(name: str) -> Rule:
@@ -51,3 +53,13 @@ def test_github_shows_annotations() -> None:
 
 def test_the_checklist_asks_fourteen_questions() -> None:
     assert render_checklist().count("[ ]") == 14
+
+
+def test_pages_of_markdown_have_lines(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\n```python\nx = 1\n```\n\nAnd so on, etc.\n")
+    found = check_document(load_document(page), Settings())
+    (latinism,) = [each for each in found if each.rule.id == "N61"]
+    assert latinism.place == f"{page}:7"
+    printed = FORMATS["github"](Outcome((latinism,)))
+    assert f"::error file={page},line=7,title=N61" in printed

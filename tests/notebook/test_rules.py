@@ -14,7 +14,7 @@ import pytest
 
 from popple.notebook.linter import check_document, find_rule
 from popple.notebook.rule import Kind, Mode, Settings, Spot
-from popple.notebook.rules import ALL
+from popple.notebook.rulebook import ALL
 from tests.notebook import samples
 from tests.notebook.samples import make_sample
 
@@ -217,6 +217,15 @@ def test_notebooks_are_released_in_a_loop_or_by_the_helper(tmp_path: Path) -> No
 def test_a_template_may_have_placeholders(tmp_path: Path) -> None:
     template = Settings(Mode.TEMPLATE, this_year=2026)
     assert found_in(tmp_path, template, body="## <Outcome>") == set()
+
+
+def test_formulas_are_no_text(tmp_path: Path) -> None:
+    heading = "## Train a network for digits\n\n"
+    formulas = "It is $N_{MAX} <name>$, and\n$$\nx_{via}, e.g.\n$$\nfor `$A` and `$B`."
+    block = "\\begin{align}\n{MAX}\n\\end{align}"
+    assert found_in(tmp_path, body=f"{heading}{formulas}\n\n{block}") == set()
+    prices = "It costs $5 for {whom}, and $6 for others."
+    assert found_in(tmp_path, body=heading + prices) == {36}
 
 
 def test_rules_are_found_by_id() -> None:

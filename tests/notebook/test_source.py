@@ -72,3 +72,29 @@ def test_what_is_no_source_is_refused() -> None:
         read_source("def f(:\n", "broken.py")
     with pytest.raises(UsageError, match="has no cells"):
         read_source("\n", "empty.py")
+
+
+def cells_of(text: str) -> list[tuple[str, list[str]]]:
+    cells = read_source(text).cells
+    return [(cell.source, cell.metadata.get("tags", [])) for cell in cells]
+
+
+def test_text_has_tags_and_keeps_its_backslashes() -> None:
+    text = '"""\nHow to run it.\nsst_ignore_jupyter\n"""\n"""\n$2 \\times 3$\n"""\n'
+    assert cells_of(text) == [
+        ("How to run it.", ["ignore_jupyter"]),
+        (r"$2 \times 3$", []),
+    ]
+
+
+def test_what_follows_a_notice_is_a_cell_of_its_own() -> None:
+    text = '"""\nCopyright (c) 2024 Example\n\nDerived from a work of others.\n"""\n'
+    assert [source for source, _ in cells_of(text)] == [
+        "Copyright (c) 2024 Example",
+        "Derived from a work of others.",
+    ]
+
+
+def test_only_magics_without_a_gap_are_live() -> None:
+    text = "# %pip list\n# ! rm data\n# % of all\nx = 1\n"
+    assert cells_of(text) == [("%pip list\n# ! rm data\n# % of all\nx = 1", [])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,20 @@ def test_the_environment_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["GRAPHCORE_POD_TYPE"] == "pod4"
     assert found["POPTORCH_CACHE_DIR"] == "/c"
     assert environment_of(parser.parse_args([]))["GRAPHCORE_POD_TYPE"] == "pod64"
+
+
+def test_jupyter_starts_with_the_variables_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stand_in = tmp_path / "jupyterlab"
+    stand_in.mkdir()
+    lines = "import os, sys; print(sys.argv[1:], os.environ['GRAPHCORE_POD_TYPE'])\n"
+    (stand_in / "__main__.py").write_text(lines)
+    (stand_in / "__init__.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["notebook", "open", "--ipus", "4", "--", "--no-browser"]) == 0
+    assert capfd.readouterr().out == "['--no-browser'] pod4\n"
 
 
 def test_popple_needs_none_of_its_packages() -> None:

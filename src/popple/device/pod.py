@@ -37,6 +37,9 @@ class Pod:
         self.system = machine.system
         self.devices = number_devices(machine.system)
 
+    def __repr__(self) -> str:
+        return f"Pod({self.machine.name!r}, {self.system.num_chips} IPUs)"
+
     def device(self, id: int) -> Device:
         """The device of that id."""
         if not 0 <= id < len(self.devices):

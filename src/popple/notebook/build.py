@@ -6,7 +6,7 @@ In: a source `name.py`. Out: `name.ipynb`, `README.md`, `name_code_only.py` besi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from popple.notebook.render import (
     render_notebook,
     render_page,
     render_program,
+    with_outputs_of,
     without_outputs,
 )
 from popple.notebook.source import read_source
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 README = "README.md"
+_PROGRAM = "_code_only"
 
 
 @dataclass(frozen=True)
@@ -39,17 +41,24 @@ class Products:
 def build(
     source: Path, execute: Callable[[NotebookNode], NotebookNode] | None = None
 ) -> Products:
-    """The products of a source; with `execute`, the page has outputs."""
+    """The products of a source; with `execute`, the page has new outputs.
+
+    Without it, those of an earlier run stay where code has not changed.
+    """
     text = source.read_text("utf-8")
     notebook = read_source(text, source.name)
     digest, files = digest_of(text), f"{source.stem}_files"
     shown = execute(notebook) if execute else notebook
     page: Page = render_page(shown, source.name, digest, files)
     home = source.parent
+    readme = home / README
+    if execute is None and readme.exists():
+        kept = with_outputs_of(readme.read_text("utf-8"), page.text)
+        page = replace(page, text=kept)
     texts = {
         home / f"{source.stem}.ipynb": render_notebook(notebook, source.name),
-        home / README: page.text,
-        home / f"{source.stem}_code_only.py": render_program(
+        readme: page.text,
+        home / f"{source.stem}{_PROGRAM}.py": render_program(
             notebook, source.name, digest
         ),
     }
@@ -62,8 +71,9 @@ def write(products: Products) -> list[Path]:
     for path, text in products.texts.items():
         write_atomically(path, text)
     folder = next(iter(products.texts)).parent / products.files
+    shown = "".join(products.texts.values())
     for old in folder.glob("cell-*.png"):
-        if old not in products.pictures:
+        if f"{folder.name}/{old.name}" not in shown:
             old.unlink()
     for path, data in products.pictures.items():
         path.parent.mkdir(exist_ok=True)
@@ -77,12 +87,16 @@ def find_stale(products: Products) -> list[Path]:
         path
         for path, text in products.texts.items()
         if not path.exists()
-        or without_outputs(path.read_text("utf-8"), products.files) != text
+        or without_outputs(path.read_text("utf-8"), products.files)
+        != without_outputs(text, products.files)
     ]
+
+
+def is_product(path: Path) -> bool:
+    """Whether a Python file is the program that a source gives."""
+    return path.stem.endswith(_PROGRAM)
 
 
 def is_source(path: Path) -> bool:
     """Whether a Python file is a source, and no product or module beside one."""
-    if path.stem.endswith("_code_only"):
-        return False
-    return (path.parent / f"{path.stem}.ipynb").exists()
+    return not is_product(path) and path.with_suffix(".ipynb").exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from popple.errors import UsageError
-from popple.notebook.build import build, find_stale, is_source, write
+from popple.notebook.build import build, find_stale, is_product, is_source, write
 from popple.notebook.execute import execute
 from popple.notebook.files import find_notebooks
 
@@ -25,7 +25,7 @@ def find_sources(paths: list[Path]) -> list[Path]:
     for path in paths:
         inner = find_notebooks([path], suffix=".py")
         found += [each for each in inner if is_source(each)] if path.is_dir() else inner
-    wrong = [each for each in found if each.suffix != ".py"]
+    wrong = [each for each in found if each.suffix != ".py" or is_product(each)]
     if wrong:
         raise UsageError(
             f"{wrong[0]} is no source.", remedy="Give the .py file it is built from."

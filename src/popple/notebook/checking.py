@@ -23,7 +23,7 @@ from popple.notebook.linter import (
     find_rule,
 )
 from popple.notebook.rule import Finding, Mode, Settings, Spot
-from popple.notebook.rules import ALL
+from popple.notebook.rulebook import ALL
 from popple.notebook.rules.running import MINIMUM_IPUS, RECOMMENDED_IPUS
 
 _FIRST_YEAR = 2016

@@ -23,7 +23,7 @@ from typing import Any
 
 from popple.errors import UsageError, suggest
 from popple.notebook.linter import Silence, find_rule
-from popple.notebook.rules import ALL
+from popple.notebook.rulebook import ALL
 
 FILE = "popple-notebook.toml"
 _TOML_MODULE = "tomllib" if sys.version_info >= (3, 11) else "tomli"

@@ -18,7 +18,10 @@ from popple.notebook.markdown import Block, Span, read_blocks
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell; `number` counts from 1, as people do."""
+    """One cell; `number` counts from 1, as people do.
+
+    `first_line` is where it begins in a page of Markdown; notebooks have no lines.
+    """
 
     number: int
     kind: str
@@ -27,6 +30,7 @@ class Cell:
     outputs: tuple[Any, ...] = ()
     execution_count: int | None = None
     metadata: tuple[str, ...] = ()
+    first_line: int = 0
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,7 @@ def _make_client(notebook: NotebookNode, directory: Path, timeout: int) -> Any:
     return NotebookClient(
         notebook,
         kernel_manager_class=OwnPython,
+        coalesce_streams=True,
         timeout=timeout,
         resources={"metadata": {"path": str(directory)}},
     )

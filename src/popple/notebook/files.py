@@ -84,8 +84,8 @@ def _read_page(text: str) -> Iterator[Cell]:
 
     Blocks that are quoted or in a list belong to their text.
     """
-    number, kind, lines = 1, "markdown", list[str]()
-    for line in text.splitlines():
+    number, kind, lines, first = 1, "markdown", list[str](), 1
+    for place, line in enumerate(text.splitlines(), start=1):
         fence = _FENCE.match(line)
         is_border = bool(fence) and (
             kind == "code" or (fence[2] in _CODE_LANGUAGES and not fence[1])
@@ -94,13 +94,13 @@ def _read_page(text: str) -> Iterator[Cell]:
             lines.append(line)
             continue
         if any(each.strip() for each in lines):
-            yield Cell(
-                number, kind, _dedent(lines) if kind == "code" else "\n".join(lines)
-            )
+            source = _dedent(lines) if kind == "code" else "\n".join(lines)
+            yield Cell(number, kind, source, first_line=first)
             number += 1
         kind, lines = ("markdown" if kind == "code" else "code"), []
+        first = place + 1
     if any(each.strip() for each in lines):
-        yield Cell(number, kind, "\n".join(lines))
+        yield Cell(number, kind, "\n".join(lines), first_line=first)
 
 
 def _dedent(lines: list[str]) -> str:

@@ -14,8 +14,7 @@ def render_text(outcome: Outcome) -> str:
     lines: list[str] = []
     for finding in outcome.findings:
         word = "error" if finding.is_error else "warning"
-        place = f"{finding.path}: cell {finding.spot.cell}, line {finding.spot.line}"
-        lines.append(f"{place}: {word} {finding.rule.id}: {finding.text}.")
+        lines.append(f"{finding.place}: {word} {finding.rule.id}: {finding.text}.")
         lines.append(f"    {finding.rule.remedy}")
     for silence, count in outcome.silenced.items():
         lines.append(f"{silence.rule} is silenced ({count} findings): {silence.reason}")
@@ -50,6 +49,7 @@ def render_json(outcome: Outcome) -> str:
 def _as_data(finding: Finding) -> dict[str, str | int]:
     return {
         "path": finding.path,
+        "place": finding.place,
         "cell": finding.spot.cell,
         "line": finding.spot.line,
         "rule": finding.rule.id,
@@ -69,10 +69,11 @@ def render_github(outcome: Outcome) -> str:
     for finding in outcome.findings:
         word = "error" if finding.is_error else "warning"
         spot = finding.spot
-        place = f"cell {spot.cell}, line {spot.line}"
-        message = _escape(f"{place}: {finding.text}. {finding.rule.remedy}")
+        cell = "" if finding.line else f"cell {spot.cell}, line {spot.line}: "
+        line = f"line={finding.line}," if finding.line else ""
+        message = _escape(f"{cell}{finding.text}. {finding.rule.remedy}")
         title = f"title={finding.rule.id} {finding.rule.part}"
-        lines.append(f"::{word} file={finding.path},{title}::{message}")
+        lines.append(f"::{word} file={finding.path},{line}{title}::{message}")
     return "\n".join(lines)
 
 

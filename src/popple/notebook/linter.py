@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from popple.notebook.document import Document
-from popple.notebook.rule import Finding, Kind, Rule, Settings
-from popple.notebook.rules import ALL
+from popple.notebook.rule import Finding, Kind, Rule, Settings, Spot
+from popple.notebook.rulebook import ALL
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,17 @@ def check_document(document: Document, settings: Settings) -> list[Finding]:
     """Everything that rules find in one notebook, from its top."""
     path = str(document.path or "notebook")
     found = [
-        Finding(rule, path, spot)
+        Finding(rule, path, spot, _line_of(document, spot))
         for rule in ALL
         for spot in _spots(rule, document, settings)
     ]
     return sorted(found, key=lambda each: (each.spot.cell, each.spot.line))
+
+
+def _line_of(document: Document, spot: Spot) -> int:
+    """The line in a page of Markdown; 0 in a notebook, which has cells."""
+    cell = next((each for each in document.cells if each.number == spot.cell), None)
+    return cell.first_line + spot.line - 1 if cell and cell.first_line else 0
 
 
 def _spots(rule: Rule, document: Document, settings: Settings) -> Iterator:

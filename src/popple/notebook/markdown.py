@@ -29,6 +29,15 @@ _KINDS = {
     "hr": "rule",
 }
 
+# TeX as Jupyter shows it, and code, in which a dollar is a dollar.
+_CODE_OR_FORMULA = re.compile(
+    r"(?P<code>(`+)(?:.|\n)*?\2(?!`))|"
+    r"\$\$(?:.|\n)+?\$\$|"
+    r"(?<!\\)\$(?=\S)[^$\n]*?(?<=\S)\$(?!\d)|"
+    r"\\begin\{(?P<name>\w+\*?)\}(?:.|\n)+?\\end\{(?P=name)\}"
+)
+_BLOT = "\N{MIDDLE DOT}"
+
 
 @dataclass(frozen=True)
 class Span:
@@ -75,8 +84,9 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable("table")
 
 
-def read_blocks(text: str, cell: int) -> list[Block]:
+def read_blocks(source: str, cell: int) -> list[Block]:
     """The outermost blocks of a text."""
+    text = _without_formulas(source)
     tokens = _parser().parse(text)
     blocks: list[Block] = []
     start = 0
@@ -86,6 +96,15 @@ def read_blocks(text: str, cell: int) -> list[Block]:
             blocks += _make_block(group, text, cell)
             start = index + 1
     return blocks
+
+
+def _without_formulas(text: str) -> str:
+    """The text with formulas blotted out, each letter and line in its place."""
+    return _CODE_OR_FORMULA.sub(_blot, text)
+
+
+def _blot(found: re.Match[str]) -> str:
+    return found[0] if found["code"] else re.sub(r"\S", _BLOT, found[0])
 
 
 def _make_block(group: list[Token], text: str, cell: int) -> list[Block]:

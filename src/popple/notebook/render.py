@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _OUTPUT = re.compile(r"^```output\n.*?^```\n\n", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"^```i?python\n(?:(?!```)[^\n]*\n)*```\n\n", re.MULTILINE)
+_SHOWN = re.compile(
+    rf"(?P<code>{_CODE.pattern})(?P<shown>(?:{_OUTPUT.pattern}|^!\[Figure\][^\n]*\n\n)+)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,12 @@ def without_outputs(page: str, files: str) -> str:
     return re.sub(
         rf"^!\[Figure\]\({re.escape(files)}/[^)]*\)\n\n", "", text, flags=re.M
     )
+
+
+def with_outputs_of(old: str, page: str) -> str:
+    """A page with what an earlier one shows after code that is still the same."""
+    known = {found["code"]: found["shown"] for found in _SHOWN.finditer(old)}
+    return _CODE.sub(lambda found: found[0] + known.get(found[0], ""), page)
 
 
 def _copyright_of(notebook: NotebookNode) -> str:

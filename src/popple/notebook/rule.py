@@ -82,15 +82,23 @@ class Rule:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule found in a notebook."""
+    """What a rule found; `line` is that of a page of Markdown, 0 in a notebook."""
 
     rule: Rule
     path: str
     spot: Spot
+    line: int = 0
 
     @property
     def is_error(self) -> bool:
         return self.rule.kind is Kind.AUTOMATIC
+
+    @property
+    def place(self) -> str:
+        """Where to look: in a page by its lines, in a notebook by its cells."""
+        if self.line:
+            return f"{self.path}:{self.line}"
+        return f"{self.path}: cell {self.spot.cell}, line {self.spot.line}"
 
     @property
     def text(self) -> str:

@@ -8,14 +8,15 @@ Two forms are read:
 
 In both a cell can be kept out of a product: by the tags `ignore_jupyter`, `ignore_md`
 and `ignore_code_only`, and its output by `hide_output`. In a walkthrough the tags are
-comments of their own (`# sst_hide_output`); percent sources may use those names too.
+lines of their own, in code (`# sst_hide_output`) as in text; percent sources may use
+those names too. Text is taken as it stands: a backslash of a formula escapes nothing.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from popple.errors import UsageError
@@ -25,19 +26,33 @@ if TYPE_CHECKING:
 
 TAGS = ("hide_output", "ignore_md", "ignore_jupyter", "ignore_code_only")
 _PERCENT = re.compile(r"^# %%", re.MULTILINE)
-_TAG_LINE = re.compile(r"^#\s*(?:sst_)(\w+)\s*$")
-_MAGIC_LINE = re.compile(r"^#\s*([%!].*)$")
+_TAG_LINE = re.compile(r"^#?\s*sst_(\w+)\W*$")
+_MAGIC_LINE = re.compile(r"^#\s*([%!]\S.*)$")
+_LITERAL = re.compile(r"^[rRuU]?(\"{3}|'{3})(.*)\1$", re.DOTALL)
+_NOTICE = re.compile(r"^(Copyright [^\n]*)\n+(?=\S)")
 
 
 def read_source(text: str, name: str = "source.py") -> NotebookNode:
     """The notebook that a source describes, with plain tags and ids that stay."""
     cells = list(_percent_cells(text) if is_percent(text) else _walk(text, name))
+    cells[:1] = [cut for cell in cells[:1] for cut in _notice_and_rest(cell)]
     if not cells:
         raise UsageError(
             f"{name} has no cells.",
             remedy="Begin cells with '# %%', or put text into strings of the module.",
         )
     return _make_notebook(cells)
+
+
+def _notice_and_rest(cell: NotebookNode) -> list[NotebookNode]:
+    """The copyright notice as a cell of its own, apart from licences of others."""
+    found = _NOTICE.match(cell.source)
+    if found is None or cell.cell_type != "markdown":
+        return [cell]
+    texts = (found[1], cell.source[found.end() :])
+    return [
+        _make_cell("markdown", text, cell.metadata.get("tags", [])) for text in texts
+    ]
 
 
 def is_percent(text: str) -> bool:
@@ -69,28 +84,32 @@ def _walk(text: str, name: str) -> Iterator[NotebookNode]:
     lines = text.splitlines()
     position = 0
     for node in tree.body:
-        words = _text_of(node)
+        words = _text_of(node, text)
         if words is None:
             continue
-        yield from _code_cell(lines[position : node.lineno - 1])
-        if words.strip():
-            yield _make_cell("markdown", words.strip(), [])
+        yield from _tagged_cell("code", map(_live, lines[position : node.lineno - 1]))
+        yield from _tagged_cell("markdown", words.strip().splitlines())
         position = node.end_lineno or node.lineno
-    yield from _code_cell(lines[position:])
+    yield from _tagged_cell("code", map(_live, lines[position:]))
 
 
-def _text_of(node: ast.stmt) -> str | None:
+def _text_of(node: ast.stmt, source: str) -> str | None:
+    """What stands between the quotes of a string that is a statement."""
     found = node.value if isinstance(node, ast.Expr) else None
-    value = found.value if isinstance(found, ast.Constant) else None
-    return value if isinstance(value, str) else None
+    if not (isinstance(found, ast.Constant) and isinstance(found.value, str)):
+        return None
+    literal = _LITERAL.match(ast.get_source_segment(source, found) or "")
+    return literal[2] if literal else found.value
 
 
-def _code_cell(lines: list[str]) -> Iterator[NotebookNode]:
-    tags = [found[1] for line in lines if (found := _TAG_LINE.match(line))]
-    kept = [_live(line) for line in lines if not _TAG_LINE.match(line)]
-    source = "\n".join(kept).strip("\n")
-    if source.strip():
-        yield _make_cell("code", source.rstrip(), tags)
+def _tagged_cell(kind: str, lines: Iterable[str]) -> Iterator[NotebookNode]:
+    """A cell without the lines that are tags; none if nothing is left."""
+    given = list(lines)
+    tags = [found[1] for line in given if (found := _TAG_LINE.match(line))]
+    kept = [line for line in given if not _TAG_LINE.match(line)]
+    source = "\n".join(kept).strip("\n").rstrip()
+    if source:
+        yield _make_cell(kind, source, tags)
 
 
 def _live(line: str) -> str:

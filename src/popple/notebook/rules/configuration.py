@@ -17,7 +17,7 @@ from popple.notebook.code import (
     text_of,
 )
 from popple.notebook.document import Document
-from popple.notebook.rule import Rule, Settings, Spot, automatic, warning
+from popple.notebook.rule import WRITTEN, Rule, Settings, Spot, automatic, warning
 
 NUM_IPUS = "NUM_AVAILABLE_IPU"
 POD_TYPE = "GRAPHCORE_POD_TYPE"
@@ -220,6 +220,7 @@ RULES: tuple[Rule, ...] = (
         "A configured value is never used",
         "Remove it, or use it.",
         check_used,
+        WRITTEN,
     ),
     warning(
         52,

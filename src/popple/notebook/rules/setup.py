@@ -134,6 +134,7 @@ RULES: tuple[Rule, ...] = (
         f"{SETUP!r} is more than one cell of text",
         "Keep it in one cell, so that hosted versions can drop it.",
         check_single_cell,
+        WRITTEN,
     ),
     warning(
         39,

@@ -128,6 +128,7 @@ RULES: tuple[Rule, ...] = (
         "What follows the title's mode is no addition in words",
         "Put a space and words after the mode: '- Training with PyTorch Geometric'.",
         check_extra,
+        WRITTEN,
     ),
     automatic(
         6,
