@@ -44,7 +44,7 @@ def chip_parts(
         return (vector.runs,)
     # Chips with nothing but zeros share one run: most vectors concern one chip of many.
     idle: tuple[tuple[int, int], ...] = ((tiles_per_chip, 0),)
-    parts = [idle] * num_chips
+    parts: list[tuple[tuple[int, int], ...]] = [idle] * num_chips
     for chip, piece in _pieces(vector, tiles_per_chip).items():
         parts[chip] = tuple(piece)
     return tuple(parts)
