@@ -35,7 +35,10 @@ VERSIONS = frozenset({"__version__", "VERSION"})
 # The strategy of Keras programs on the IPU: there never was one for TensorFlow 1.
 STRATEGIES = frozenset({"IPUStrategy", "ipu_strategy"})
 # Under version 2 these work in a graph only, which the others make or turn to.
-IN_GRAPHS = frozenset({"compat.v1.Session", "compat.v1.placeholder"})
+IN_GRAPHS = frozenset(
+    f"compat.v1.{name}"
+    for name in ("Session", "global_variables_initializer", "placeholder")
+)
 GRAPHS = ("Graph", "disable_eager_execution", "disable_v2_behavior", "wrap_function")
 # Below these, modules are the same in both versions.
 SHARED = frozenset({"compat", "compiler", "core", "python"})

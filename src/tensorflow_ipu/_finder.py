@@ -92,8 +92,10 @@ def find_ours(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """A module that Popple has, or has another name for."""
     if name.startswith("keras"):
         return find_in_keras(name, path)
-    if name == "tensorflow.contrib" and not is_for_ipu():
-        return None  # no program for the IPU: TensorFlow has dropped it
+    if name == "tensorflow.contrib":
+        if not is_for_ipu():
+            return None  # no program for the IPU: TensorFlow has dropped it
+        _tensorflow1.note_contrib()
     if name in FOLDERS:
         return serve_folder(name)
     if name.startswith(_former.CONTRIB):

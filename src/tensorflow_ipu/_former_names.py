@@ -37,6 +37,7 @@ MODULES: Mapping[str, str] = {
         f"{KERAS}.optimizers.gradient_accumulation_optimizer"
     ),
     f"{IPU}.keras": KERAS,
+    f"{IPU}.summary_ops": f"{IPU}.ops.summary_ops",
     f"{IPU}.ops.rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",
     f"{IPU}.rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",
 }
@@ -49,6 +50,7 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "rnn_ops": "ipu_tensorflow_addons.v1.layers.rnn_ops",
         "function": f"{IPU}.ops.functional_ops:outlined_function",
         "Sequential": f"{_OLD_MODELS}:Sequential",
+        "summary_ops": f"{IPU}.ops.summary_ops",
     },
     f"{IPU}.distributed": {
         "Adasum": f"{IPU}.distributed._horovod:Adasum",
@@ -127,11 +129,10 @@ _MAPPED = (
 GONE: Mapping[str, Mapping[str, str]] = {
     IPU: {
         "sharding_utils": _SHARDING,
-        "summary_ops": _REPORTS,
     },
     f"{IPU}.autoshard": {"convert_ops_to_nx": _SHARDING},
     f"{IPU}.config": {"KeyId": _TRANSFERS, "VerificationOptions": _TRANSFERS},
-    f"{IPU}.ops": {"summary_ops": _REPORTS},
+    f"{IPU}.ops.summary_ops": {"get_ipu_reports": _REPORTS},
     f"{IPU}.optimizers": {
         "AutomaticLossScalingOptimizer": _ALS,
         "automatic_loss_scaling_optimizer": _ALS,

@@ -282,7 +282,9 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "TF_POPLAR_FLAGS.allow_nans": "NaN passes unless floating_point_behaviour.inv",
     "TF_POPLAR_FLAGS.enable_hlo_verifier": _NO_COMPILER,
     "TF_POPLAR_FLAGS.disable_poplar_version_check": "there is no Poplar to check",
-    "pipeline.recomputation_mode": "stages that recompute do all of it first",
+    "pipeline.recomputation_mode": (
+        "stages recompute where the backward pass needs it, one layer at a time"
+    ),
     "pipeline.weight_update_poplar_options": (
         "updates are modelled as one op per weight, which has one plan"
     ),

@@ -31,7 +31,7 @@ from tensorflow_ipu._dialect import (
     own_files,
 )
 
-__all__ = ["adapt"]
+__all__ = ["adapt", "note_contrib"]
 
 ROOT = "tensorflow"
 V1 = "tensorflow.compat.v1"
@@ -46,9 +46,10 @@ FORMER = {
 
 @dataclass
 class Adaptation:
-    """Whether `tensorflow` has become version 1; it never goes back."""
+    """Whether `tensorflow` has become version 1, or may; it never goes back."""
 
     is_done: bool = False
+    is_waiting: bool = False
 
 
 ADAPTATION = Adaptation()
@@ -127,6 +128,7 @@ def _find_former(name: str) -> Any:
 
 def wait_for_version_1(v1: Any) -> None:
     """Let `tensorflow` and the modules in it look for names that only v1 has."""
+    ADAPTATION.is_waiting = True
     root = sys.modules[ROOT]
     _look_in(root, v1)
     inner = {n: m for n, m in vars(root).items() if is_loaded_module(m)}
@@ -135,6 +137,12 @@ def wait_for_version_1(v1: Any) -> None:
         is_public = module.__name__ == f"tensorflow._api.v2.{name}"
         if is_public and is_loaded_module(former):
             _look_in(module, former)
+
+
+def note_contrib() -> None:
+    """`tensorflow.contrib` is imported, maybe by a module that was found late."""
+    if ADAPTATION.is_waiting and _is_program_asking("contrib"):
+        become_version_1()
 
 
 def _look_in(module: ModuleType, former: Any) -> None:

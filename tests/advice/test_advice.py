@@ -14,6 +14,7 @@ from popple.advice import (
     render_advice,
     render_case,
 )
+from popple.advice.changes import move_states_off_chip, share_states
 from popple.errors import ReportError
 from popple.pipeline import model_graph
 from tests.advice.stacks import stack_case
@@ -97,3 +98,14 @@ def test_a_model_is_advised_on_as_it_is() -> None:
     case = stack_case(2)
     model = model_graph(case.graph, case.target, case.options)
     assert advise(model).outcome.peak_tile_bytes == model.simulation.peak_tile_bytes
+
+
+def test_one_call_says_where_optimiser_state_lies() -> None:
+    case = stack_case(3).with_options(replicas=2)
+    moved = move_states_off_chip(case)
+    assert moved is not None
+    both = share_states(moved.case)
+    assert both is not None
+    # A second call would undo the first, so it says both.
+    assert "useOnChipStorage(False).useReplicatedTensorSharding(True)" in both.how
+    assert moved.how.count("setOptimizerLocation") == 1

@@ -14,6 +14,7 @@ from benchmarks.calibration.record import (
     FAST,
     find_worse,
     read_record,
+    update_results,
     write_record,
 )
 from benchmarks.calibration.rows import Summary, choose, summarise
@@ -59,3 +60,23 @@ def test_a_row_that_is_no_longer_expressed_is_worse(tmp_path: Path) -> None:
     assert list(found) == [
         "cycles on bow, all: fewer rows are expressed than the 3 kept"
     ]
+
+
+def test_rows_that_are_added_may_not_make_a_summary_worse(tmp_path: Path) -> None:
+    path = tmp_path / "summary.toml"
+    group = ("cycles", "bow", "conv")
+    write_record({"set": {group: Summary(3, 0.1, 0.2, 0.1)}}, path)
+    found = find_worse(read_record(path)["set"], {group: Summary(4, 0.15, 0.2, 0.12)})
+    assert list(found) == [
+        "cycles on bow, conv: median |error| is 0.15, it was 0.1",
+        "cycles on bow, conv: mean |error| is 0.12, it was 0.1",
+    ]
+
+
+def test_results_of_sets_that_did_not_run_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "results.toml"
+    update_results({"a": {KEY: Summary(3, 0.1, 0.2, 0.1)}}, path)
+    update_results({"b": {KEY: Summary(1, 0.3, 0.3, 0.3)}}, path)
+    kept = read_record(path)
+    assert kept["a"]["cycles"]["bow"]["all"]["num_rows"] == 3
+    assert kept["b"]["cycles"]["bow"]["all"]["median"] == 0.3

@@ -272,7 +272,9 @@ class _Search:
             if (changed := change.apply(case)) is not None:
                 case = changed.case
                 made.append(change.name)
-                how.append(changed.how)
+                # A later call of an option holds what an earlier one said, too.
+                called = _called(changed.how)
+                how = [*(h for h in how if _called(h) != called), changed.how]
         if not made:
             return None
         try:
@@ -281,6 +283,11 @@ class _Search:
         except PoppleError:
             return None
         return Remedy(tuple(made), tuple(how), outcome, case)
+
+
+def _called(how: str) -> str:
+    """What is called to make a change, without its arguments."""
+    return how.partition("(")[0] if how.startswith("options.") else how
 
 
 def _is_better(new: Remedy, old: Remedy) -> bool:

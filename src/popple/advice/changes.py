@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from popple.advice.split import find_layers, split_graph
 from popple.case import Case
 from popple.graph import DType, Op, Phase, Role, Strategy, get_op
+from popple.options import MemoryOptions
 
 _SMALL_PROPORTION = 0.15
 # PopART's least sizes: smaller tensors are not worth their transfers.
@@ -39,6 +40,16 @@ def _words(case: Case, poptorch: str, tensorflow: str) -> str:
     return tensorflow if case.framework == "tensorflow" else poptorch
 
 
+def _location(memory: MemoryOptions) -> str:
+    """The one call that says where optimiser state lies: a second one would undo it."""
+    where = "poptorch.TensorLocationSettings()"
+    if memory.states_off_chip is not None:
+        where += ".useOnChipStorage(False)"
+    if memory.shared_updates is not None:
+        where += ".useReplicatedTensorSharding(True)"
+    return f"options.TensorLocations.setOptimizerLocation({where})"
+
+
 def move_states_off_chip(case: Case) -> Changed | None:
     """Optimiser state in streaming memory, loaded for the update."""
     options = case.options
@@ -46,12 +57,7 @@ def move_states_off_chip(case: Case) -> Changed | None:
     if options.update is None or not options.update.num_states or is_done:
         return None
     memory = replace(options.memory, states_off_chip=_MIN_OFF_CHIP)
-    how = _words(
-        case,
-        "options.TensorLocations.setOptimizerLocation("
-        "poptorch.TensorLocationSettings().useOnChipStorage(False))",
-        "offload_weight_update_variables=True",
-    )
+    how = _words(case, _location(memory), "offload_weight_update_variables=True")
     return Changed(case.with_options(memory=memory), how)
 
 
@@ -63,12 +69,7 @@ def share_states(case: Case) -> Changed | None:
     if not has_states or is_done or options.replicas == 1:
         return None
     memory = replace(options.memory, shared_updates=_MIN_SHARED)
-    how = _words(
-        case,
-        "options.TensorLocations.setOptimizerLocation("
-        "poptorch.TensorLocationSettings().useReplicatedTensorSharding(True))",
-        "replicated_optimizer_state_sharding=True",
-    )
+    how = _words(case, _location(memory), "replicated_optimizer_state_sharding=True")
     return Changed(case.with_options(memory=memory), how)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import tensorflow.compat.v2 as tf
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.data.util import structure
-from tensorflow.python.framework import type_spec
+from tensorflow.python.framework import func_graph, type_spec
 
 from popple.engine.tensorflow import in_turn, num_local_replicas
 from tensorflow_ipu._translate import note_if_set
@@ -108,7 +108,8 @@ class IPUInfeedQueue:
         self._check_types()
         feeds.check_sizes("infeed", self._flat_structure["output_shapes"])
         self._initialized = True
-        with tf.device(_CPU):
+        # Programs ask for it after they have left the graph that the queue is in.
+        with self._graph_scope(), tf.device(_CPU):
             return tf.raw_ops.MakeIterator(
                 dataset=self._dataset._variant_tensor, iterator=self._handle
             )
@@ -125,7 +126,7 @@ class IPUInfeedQueue:
                 " to delete: use its `initializer` first.",
             )
         # An empty data set in its place: the iterator itself can be made again.
-        with tf.device(_CPU):
+        with self._graph_scope(), tf.device(_CPU):
             return tf.raw_ops.MakeIterator(
                 dataset=self._dataset.take(0)._variant_tensor, iterator=self._handle
             )
@@ -176,6 +177,12 @@ class IPUInfeedQueue:
         handle = self._new_handle() if self._from_spec else self._handle
         with tf.device(_CPU):
             return tf.raw_ops.IteratorGetNext(iterator=handle, **self._flat_structure)
+
+    def _graph_scope(self) -> contextlib.AbstractContextManager[Any]:
+        """The graph of TensorFlow 1 that the queue was made in, if it was in one."""
+        graph = getattr(self._dataset._variant_tensor, "graph", None)
+        is_plain = graph is not None and not isinstance(graph, func_graph.FuncGraph)
+        return graph.as_default() if is_plain else contextlib.nullcontext()
 
     def _new_handle(self) -> tf.Tensor:
         """The iterator of this name, made where there is none yet."""

@@ -106,7 +106,7 @@ def test_refusals_name_what_to_use() -> None:
         _ = ipu.keras.optimizers.AutomaticLossScalingOptimizer
     with pytest.raises(ImportError, match=r"sharding_utils went .* Use ipu.scopes"):
         importlib.import_module("tensorflow.python.ipu.sharding_utils")
-    assert not hasattr(ipu, "summary_ops")
+    assert not hasattr(ipu.summary_ops, "get_ipu_reports")
 
 
 def test_former_arguments_are_translated_once_ignored_or_refused(

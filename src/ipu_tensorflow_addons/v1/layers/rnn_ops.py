@@ -229,8 +229,13 @@ class PopnnDynamicGRU(_GRU):
         seq_len: tf.Tensor,
         initial_state: Sequence[tf.Tensor] | None = None,
         training: bool = True,
+        time_major: bool = True,
     ) -> tf.Tensor | tuple[tf.Tensor, ...]:
-        """All outputs, and the last state if that is wanted."""
+        """All outputs, and the last state if that is wanted.
+
+        Without `time_major` the inputs are [batch, time, channels]; outputs never are.
+        """
+        inputs = inputs if time_major else tf.transpose(inputs, [1, 0, 2])
         operator = gen_popnn_ops.popnn_dynamic_gru_layer
         return self._run(operator, inputs, initial_state, training, seq_len=seq_len)
 
@@ -245,8 +250,15 @@ class PopnnAUGRU(_GRU):
         attention_score: Any,
         initial_state: Sequence[tf.Tensor] | None = None,
         training: bool = True,
+        time_major: bool = True,
     ) -> tf.Tensor | tuple[tf.Tensor, ...]:
-        """All outputs, and the last state if that is wanted."""
+        """All outputs, and the last state if that is wanted.
+
+        Without `time_major` inputs and scores have the batch first; outputs never do.
+        """
+        if not time_major:
+            inputs = tf.transpose(inputs, [1, 0, 2])
+            attention_score = tf.transpose(attention_score, [1, 0])
         return self._run(
             gen_popnn_ops.popnn_augru_layer,
             inputs,

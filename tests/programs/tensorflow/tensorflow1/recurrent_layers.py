@@ -16,10 +16,13 @@ def net(x, lengths):
     gru, _ = rnn_ops.PopnnGRU(4, **more)(x)
     dynamic, _ = rnn_ops.PopnnDynamicGRU(4, **more)(x, lengths)
     scores = tf.zeros([5, 2])
-    attended, _ = rnn_ops.PopnnAUGRU(4, **more)(x, lengths, scores)
+    augru = rnn_ops.PopnnAUGRU(4, **more)
+    attended, _ = augru(x, lengths, scores)
+    by_batch = tf.transpose(x, [1, 0, 2]), lengths, tf.transpose(scores)
+    same, _ = augru(*by_batch, time_major=False)
     loss = tf.reduce_sum(lstm) + tf.reduce_sum(gru) + tf.reduce_sum(dynamic)
     grads = tf.gradients(loss + tf.reduce_sum(attended), tf.trainable_variables())
-    return [lstm, gru, dynamic, attended, *grads]
+    return [lstm, gru, dynamic, attended, same, *grads]
 
 
 with ipu.scopes.ipu_scope("/device:IPU:0"):
@@ -49,5 +52,6 @@ with tf.Session() as sess:
 np.testing.assert_allclose(found[0], lstm(data), rtol=1e-4, atol=1e-6)
 np.testing.assert_allclose(found[1], found[2], rtol=1e-5)  # of full length: the same
 np.testing.assert_allclose(found[1], found[3], rtol=1e-5)  # a score of 0 changes none
-assert len(found) == 12
-assert all(np.isfinite(grad).all() for grad in found[4:])
+np.testing.assert_allclose(found[3], found[4])  # the batch first, in SDK 2.0 to 2.5
+assert len(found) == 13
+assert all(np.isfinite(grad).all() for grad in found[5:])
