@@ -313,6 +313,7 @@ class _TorchFrontEnd:
     """The request as the flow sees it: traced, lowered, made ready."""
 
     request: StepRequest
+    moved: Callable[[float], None]
 
     @cached_property
     def _examples(self) -> tuple[list[Tensor], int]:
@@ -320,7 +321,7 @@ class _TorchFrontEnd:
 
     def trace(self) -> TracedStep:
         """The operators of one micro-batch."""
-        return _trace(self.request, self._examples[0])
+        return _trace(self.request, self._examples[0], self.moved)
 
     def lower(self, traced: TracedStep) -> LoweredStep:
         """Its Graph."""
@@ -340,12 +341,17 @@ def lower_traced(request: StepRequest, traced: TracedStep) -> LoweredStep:
 
 
 def compile_step(
-    request: StepRequest, progress: Callable[[str], None] = lambda part: None
+    request: StepRequest,
+    progress: Callable[[str], None] = lambda part: None,
+    moved: Callable[[float], None] = lambda share: None,
 ) -> CompiledStep:
-    """Trace and lower one micro-batch of the module."""
+    """Trace and lower one micro-batch of the module.
+
+    `progress` is told of every part that begins, `moved` how far tracing has come.
+    """
     if not request.backend.keeps_bfloat16 and _has_bfloat16(request):
         _LOG.warning(_WIDENED)
-    return capture_program(_TorchFrontEnd(request), progress)
+    return capture_program(_TorchFrontEnd(request, moved), progress)
 
 
 def _has_bfloat16(request: StepRequest) -> bool:
@@ -371,7 +377,9 @@ def one_micro_batch(request: StepRequest) -> tuple[list[Tensor], int]:
     return examples, batch_of(shapes)
 
 
-def _trace(request: StepRequest, examples: Sequence[Tensor]) -> TracedStep:
+def _trace(
+    request: StepRequest, examples: Sequence[Tensor], moved: Callable[[float], None]
+) -> TracedStep:
     module, backend = request.module, request.backend
     with backend.tracing():
         return trace_step(
@@ -385,6 +393,7 @@ def _trace(request: StepRequest, examples: Sequence[Tensor]) -> TracedStep:
                 scales_loss=request.scales_loss,
                 constants=_known_numbers(module),
                 has_strided_groups=request.has_strided_groups,
+                moved=moved,
             )
         )
 
