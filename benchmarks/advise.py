@@ -109,6 +109,9 @@ def compiled(case: Case) -> poptorch.PoplarExecutor:
     options = poptorch.Options().replicationFactor(case.replicas)
     options.showCompilationProgressBar(False).useOfflineIpuTarget()
     options.Training.gradientAccumulation(case.accumulation)
+    # A head beside the table it is tied to runs in a stage of its own, the last one.
+    in_order = poptorch.PipelinedExecution(poptorch.AutoStage.AutoIncrement)
+    options.setExecutionStrategy(in_order)
     optimizer = poptorch.optim.AdamW(module.parameters(), lr=1e-4)
     training = poptorch.trainingModel(module, options, optimizer)
     training.compile(*case.inputs(case.size * case.accumulation * case.replicas))

@@ -5,7 +5,8 @@
 The same model, data and threads, one step after the other in one process; columns are
 medians over rounds of ratios within a round, more is faster. `float32` and `half` are
 Popple in half precision against plain PyTorch in float32 and in half precision,
-`stochastic` is Popple with stochastic rounding against plain PyTorch in float32.
+`stochastic` is Popple with stochastic rounding against plain PyTorch in float32, and
+`times` the time of a step with stochastic rounding over that of one without.
 Half precision in plain PyTorch may take minutes; `--without-half` leaves it out.
 """
 
@@ -133,7 +134,8 @@ def main() -> None:
     parser.add_argument("--without-half", action="store_true")
     arguments = parser.parse_args()
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
-    print(f"{'model':28} {'popple':>12} {'float32':>8} {'half':>8} {'stochastic':>11}")
+    heads = ("model", "popple", "float32", "half", "stochastic", "times")
+    print("{:28} {:>12} {:>8} {:>8} {:>11} {:>6}".format(*heads))
     gains: list[float] = []
     for name, case in HALF_CASES.items():
         if arguments.only.lower() not in name.lower():
@@ -144,11 +146,12 @@ def main() -> None:
             ratio(times, "float32", "popple"),
             ratio(times, "half", "popple"),
             ratio(times, "float32", "stochastic"),
+            ratio(times, "stochastic", "popple"),
         ]
         if not math.isnan(found[1]):
             gains.append(found[1])
         own = statistics.median(each["popple"] for each in times)
-        columns = f"{found[0]:8.2f} {found[1]:8.2f} {found[2]:11.2f}"
+        columns = "{:8.2f} {:8.2f} {:11.2f} {:6.2f}".format(*found)
         print(f"{name:28} {1e3 * own:9.3f} ms {columns}", flush=True)
     if gains:
         mean = math.exp(statistics.fmean(map(math.log, gains)))

@@ -1,9 +1,10 @@
 """Keras `fit` under IPUStrategy against stock Keras, side by side.
 
-    python benchmarks/keras.py [--rounds 5]
+    python benchmarks/keras.py [--rounds 5] [--only TEXT] [--half]
 
 Same model, same weights, same data, same number of threads; both are compiled and warm,
-then measured in turns. A ratio above 1 means that the IPU program is faster.
+then measured in turns. A ratio above 1 means that the IPU program is faster. With
+`--half` the IPU program computes in half precision, and stock Keras still in float32.
 """
 
 from __future__ import annotations
@@ -75,12 +76,13 @@ CASES: Mapping[str, tuple[Callable[[], Any], tuple[int, ...], int]] = {
 NUM_STEPS = 64
 
 
-def make_dataset(shape: tuple[int, ...], batch: int) -> Any:
+def make_dataset(shape: tuple[int, ...], batch: int, dtype: str) -> Any:
     """As many batches of random samples as an epoch has steps."""
     random = np.random.default_rng(0)
     x = random.standard_normal((NUM_STEPS * batch, *shape), dtype=np.float32)
     y = random.integers(0, 10, NUM_STEPS * batch).astype(np.int32)
-    return tf.data.Dataset.from_tensor_slices((x, y)).batch(batch, drop_remainder=True)
+    samples = tf.data.Dataset.from_tensor_slices((x.astype(dtype), y))
+    return samples.batch(batch, drop_remainder=True)
 
 
 def compile_model(model: Any) -> None:
@@ -94,21 +96,25 @@ def compile_model(model: Any) -> None:
 
 
 def make_runs(
-    build: Callable[[], Any], shape: tuple[int, ...], batch: int
+    build: Callable[[], Any], shape: tuple[int, ...], batch: int, is_half: bool
 ) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """One epoch of stock Keras and one under IPUStrategy."""
-    dataset = make_dataset(shape, batch)
+    own_type = "float16" if is_half else "float32"
+    dataset = make_dataset(shape, batch, "float32")
+    own_dataset = make_dataset(shape, batch, own_type)
     stock = build()
     compile_model(stock)
     strategy = ipu.ipu_strategy.IPUStrategy()
     with strategy.scope():
+        keras.backend.set_floatx(own_type)
         model = build()
         compile_model(model)
+        keras.backend.set_floatx("float32")
     model.set_weights(stock.get_weights())
 
     def fit_under_strategy() -> Any:
         with strategy.scope():
-            return model.fit(dataset, epochs=1, verbose=0)
+            return model.fit(own_dataset, epochs=1, verbose=0)
 
     return lambda: stock.fit(dataset, epochs=1, verbose=0), fit_under_strategy
 
@@ -124,15 +130,21 @@ def main() -> None:
     """Print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only", default="")
+    parser.add_argument("--half", action="store_true")
+    arguments = parser.parse_args()
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = 1
     config.configure_ipu_system()
     print(f"{'model':24}{'stock':>12}{'IPUStrategy':>14}{'ratio':>8}   first fit")
     for name, case in CASES.items():
-        stock, under_strategy = make_runs(*case)
+        if arguments.only.lower() not in name.lower():
+            continue
+        stock, under_strategy = make_runs(*case, arguments.half)
         first = seconds(stock), seconds(under_strategy)
-        pairs = [(seconds(stock), seconds(under_strategy)) for _ in range(rounds)]
+        pairs = [
+            (seconds(stock), seconds(under_strategy)) for _ in range(arguments.rounds)
+        ]
         ratio = statistics.median(a / b for a, b in pairs)
         best = [min(times) for times in zip(*pairs, strict=True)]
         rates = [NUM_STEPS / time for time in best]

@@ -1,11 +1,12 @@
 """How much memory PopTorch programs take: against plain PyTorch, and over time.
 
-    python benchmarks/memory.py [--batch 16] [--image 224] [--steps 2000]
+    python benchmarks/memory.py [--batch 16] [--image 224] [--steps 2000] [--half]
 
 Each line is a program of its own, so that peaks do not mix. The first two train
 ResNet-50 for three steps, in plain PyTorch and as a PopTorch model: peak memory of the
 process. The third trains a small CNN for many steps: what the process has grown by
-since its 200th step.
+since its 200th step. With `--half` models and data are in half precision, which plain
+PyTorch takes minutes for: choose smaller images.
 """
 
 from __future__ import annotations
@@ -59,12 +60,13 @@ def popple_step(
     return lambda: training(*batch)
 
 
-def train_resnet(side: str, batch: int, image: int) -> int:
+def train_resnet(side: str, batch: int, image: int, dtype: torch.dtype) -> int:
     """Peak bytes of a process that trains ResNet-50 for a few steps."""
     torch.manual_seed(0)
     make = plain_step if side == "plain" else popple_step
-    data = torch.randn(batch, 3, image, image), torch.randint(0, 1000, (batch,))
-    step = make(WithLoss(resnet50()), data)
+    images = torch.randn(batch, 3, image, image).to(dtype)
+    data = images, torch.randint(0, 1000, (batch,))
+    step = make(WithLoss(resnet50()).to(dtype), data)
     for _ in range(NUM_STEPS):
         step()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -102,15 +104,18 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--image", type=int, default=224)
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--half", action="store_true")
     parser.add_argument("--part", choices=["plain", "popple", "growth"])
     arguments = parser.parse_args()
     if arguments.part == "growth":
         print(grow(arguments.steps))
         return
     if arguments.part:
-        print(train_resnet(arguments.part, arguments.batch, arguments.image))
+        dtype = torch.float16 if arguments.half else torch.float32
+        print(train_resnet(arguments.part, arguments.batch, arguments.image, dtype))
         return
     sizes = ["--batch", str(arguments.batch), "--image", str(arguments.image)]
+    sizes += ["--half"] if arguments.half else []
     plain = measured("--part", "plain", *sizes)
     popple = measured("--part", "popple", *sizes)
     growth = measured("--part", "growth", "--steps", str(arguments.steps))

@@ -22,6 +22,7 @@ SHOWN = (
     "LICENSE",
     "docs/*.md",
     "docs/images/*",
+    "docs/images/gallery/*",
     "docs/decisions/*.md",
     "examples/*",
     "notebooks/*",

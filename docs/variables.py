@@ -20,6 +20,7 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "POPPLE_BACKEND": "how steps are executed: `replay` or `inductor`",
         "POPPLE_DEVICE": "the computer's device they run on: `cpu` or `cuda`",
         "POPPLE_NUMERICS": "parts of the machine's arithmetic to compute with",
+        "POPPLE_KEEP_BFLOAT16": "a GPU computes in bfloat16, not in float32",
         "POPPLE_QUIET": "no progress bars",
         "POPPLE_TENSORFLOW": "`off` leaves TensorFlow and Keras as installed",
     },

@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if found is None or found.origin is None:
         pytest.skip("mkdocs is not installed: popple[docs]")
     target = tmp_path_factory.mktemp("site")
-    words = ["build", "--strict", "--quiet", "--site-dir", str(target)]
+    words = ["build", "--strict", "--site-dir", str(target)]
     done = subprocess.run(
         offline.command(Path(found.origin), *words),
         cwd=ROOT,

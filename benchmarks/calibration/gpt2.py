@@ -98,7 +98,8 @@ class Gpt2(nn.Module):
                 scores.split(_STRETCH), goals.split(_STRETCH), strict=True
             )
         ]
-        return poptorch.identity_loss(sum(losses) / goals.numel(), "none")
+        mean = torch.stack(losses).sum() / goals.numel()
+        return poptorch.identity_loss(mean, "none")
 
 
 def _drop(x: Tensor) -> Tensor:

@@ -205,14 +205,17 @@ def test_runs_follow_one_another_and_are_alike(
 def test_what_is_expected_of_a_stream_does_not_wait_for_the_host(
     report: Report,
 ) -> None:
-    streams = [p for p in report.programs if isinstance(p.payload, StreamCopyPayload)]
+    streams = [
+        (program.id, program.payload.traffic)
+        for program in report.programs
+        if isinstance(program.payload, StreamCopyPayload)
+    ]
     executed = {step.program_id: step.chips[0].cycles for step in report.steps}
     assert streams
-    for each in streams:
-        traffic = each.payload.traffic
+    for number, traffic in streams:
         moved = (*traffic.received_bytes_by_tile, *traffic.sent_bytes_by_tile)
         words = sum(count * size for count, size in moved) // 4
         tiles = sum(count for count, size in moved if size)
         (on_chip,) = traffic.cycles_by_tile
         assert max(cycles for _, cycles in on_chip) == words + 18 * tiles
-        assert executed[each.id] > 1000
+        assert executed[number] > 1000

@@ -25,16 +25,17 @@ def test_every_variable_is_read() -> None:
             "POPPLE_QUIET": "1",
             "POPPLE_STRICT": "1",
             "POPPLE_MODEL_ONLY": "1",
+            "POPPLE_KEEP_BFLOAT16": "1",
         }
     )
     numerics = ("half-partials", "all")
-    on = (True, True, True)
+    on = (True, True, True, True)
     assert found == Settings("gc200", "inductor", "cuda", numerics, Path("out"), *on)
 
 
 def test_empty_variables_are_as_none() -> None:
     names = ("BACKEND", "DEVICE", "MODEL_ONLY", "NUMERICS", "REPORT", "QUIET")
-    names += ("STRICT", "TARGET")
+    names += ("STRICT", "TARGET", "KEEP_BFLOAT16")
     assert read_settings({f"POPPLE_{name}": "" for name in names}) == Settings()
 
 

@@ -4,6 +4,7 @@ from popple.program.build import PlacedVertex, linear_mapping, vertex_groups
 from popple.program.chips import (
     ChipFinder,
     busy_chip_runs,
+    busy_chips,
     chip_maxima,
     chip_parts,
     chip_totals,
@@ -98,6 +99,7 @@ __all__ = [
     "add_all",
     "aligned_runs",
     "busy_chip_runs",
+    "busy_chips",
     "call_order",
     "child_ids",
     "children_of",

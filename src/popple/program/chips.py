@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from popple.program.parts import children_of, traffic_of
 from popple.program.program import Program
@@ -27,6 +28,14 @@ def busy_chip_runs(
         first = stop
 
 
+# Repeated layers have the same vectors. The limit bounds memory.
+@lru_cache(maxsize=16384)
+def busy_chips(vector: TileVector, tiles_per_chip: int) -> tuple[int, ...]:
+    """The chips on which a vector has anything but zeros, in order."""
+    runs = busy_chip_runs(vector, tiles_per_chip)
+    return tuple(dict.fromkeys(chip for chip, _, _ in runs))
+
+
 def chip_parts(
     vector: TileVector, num_chips: int, tiles_per_chip: int
 ) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -35,7 +44,7 @@ def chip_parts(
         return (vector.runs,)
     # Chips with nothing but zeros share one run: most vectors concern one chip of many.
     idle: tuple[tuple[int, int], ...] = ((tiles_per_chip, 0),)
-    parts = [idle] * num_chips
+    parts: list[tuple[tuple[int, int], ...]] = [idle] * num_chips
     for chip, piece in _pieces(vector, tiles_per_chip).items():
         parts[chip] = tuple(piece)
     return tuple(parts)
@@ -107,8 +116,7 @@ class ChipFinder:
             return self.chips_of(self._program.functions[step.function])
         chips = {chip for child in children_of(step) for chip in self.chips_of(child)}
         for vector in traffic_of(step):
-            runs = busy_chip_runs(vector, self._program.tiles_per_chip)
-            chips.update(chip for chip, _, _ in runs)
+            chips.update(busy_chips(vector, self._program.tiles_per_chip))
         # A hand-written exchange may name chips in flows without bytes on their tiles;
         # these chips still wait for it.
         if isinstance(step, GlobalExchange):

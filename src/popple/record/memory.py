@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from popple.program import (
     Program,
     TileVector,
     add_all,
-    chip_totals,
+    busy_chips,
     combine,
 )
 from popple.report import (
@@ -107,16 +108,28 @@ def _on_chips(
     index: int, name: str, vector: TileVector, live: LivenessClass, program: Program
 ) -> Iterator[Variable]:
     """What of a variable lies on each chip that has any of it."""
-    size = program.tiles_per_chip
-    for chip, num_bytes in enumerate(chip_totals(vector, program.num_chips, size)):
-        if num_bytes:
-            here = vector
-            # Vectors keep the length of all chips, whichever chip holds the variable:
-            # readers index them by global tile.
-            if program.num_chips > 1:
-                first = chip * size
-                here = vector.part(first, first + size).shifted(first, len(vector))
-            yield Variable(index, name, num_bytes, live.id, chip, here.runs)
+    for chip, here in _by_chip(vector, program.tiles_per_chip):
+        yield Variable(index, name, here.total, live.id, chip, here.runs)
+
+
+# Variables of repeated layers lie alike. The limit bounds memory.
+@lru_cache(maxsize=16384)
+def _by_chip(vector: TileVector, size: int) -> tuple[tuple[int, TileVector], ...]:
+    """What of a vector lies on each chip of `size` tiles that has any of it."""
+    chips = busy_chips(vector, size)
+    if len(vector) == size:
+        return tuple((chip, vector) for chip in chips)
+    # Vectors keep the length of all chips, whichever chip holds the variable: readers
+    # index them by global tile.
+    return tuple(
+        (
+            chip,
+            vector.part(chip * size, (chip + 1) * size).shifted(
+                chip * size, len(vector)
+            ),
+        )
+        for chip in chips
+    )
 
 
 def _code_and_state(

@@ -6,12 +6,13 @@ fullest tile, at the step at which it is fullest. They add up to what must fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from popple.graph import Graph, Phase, Role, get_op
 from popple.place import is_recomputed
-from popple.program import Category, TileVector
+from popple.program import Category, TileVector, busy_chips
 from popple.sim import Simulation
 
 WEIGHTS = "weights"
@@ -75,23 +76,40 @@ class ChipMemory:
 def memory_by_role(graph: Graph, simulation: Simulation) -> list[ChipMemory]:
     """The memory of every chip by role."""
     roles = _roles_of_values(graph)
+    names_by_chip = _names_by_chip(simulation)
     size = simulation.program.tiles_per_chip
     total = simulation.memory.total_with_gaps
     found: list[ChipMemory] = []
     for chip in range(simulation.program.num_chips):
         part = total.part(chip * size, (chip + 1) * size)
         tile = chip * size + part.peak_tile
-        found.append(_on_tile(simulation, roles, chip, tile))
+        names = names_by_chip.get(chip, [])
+        found.append(_on_tile(simulation, roles, names, chip, tile))
+    return found
+
+
+def _names_by_chip(simulation: Simulation) -> Mapping[int, list[str]]:
+    """The variables that live at some time and have memory on each chip."""
+    program, liveness = simulation.program, simulation.liveness
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for name in (*liveness.always_live, *liveness.intervals):
+        held = program.variables[name].bytes_by_tile
+        for chip in busy_chips(held, program.tiles_per_chip):
+            found[chip].append(name)
     return found
 
 
 def _on_tile(
-    simulation: Simulation, roles: Mapping[str, str], chip: int, tile: int
+    simulation: Simulation,
+    roles: Mapping[str, str],
+    names: Iterable[str],
+    chip: int,
+    tile: int,
 ) -> ChipMemory:
     sums: dict[str, int] = dict.fromkeys(ROLES, 0)
     memory = simulation.memory
     held: dict[Category, int] = {}
-    for name, vector, category in _live_variables(simulation, tile):
+    for name, vector, category in _live_variables(simulation, names, tile):
         num_bytes = vector[tile]
         role = roles.get(name.partition("@")[0], TEMPORARIES)
         sums[role] += num_bytes
@@ -106,13 +124,15 @@ def _on_tile(
 
 
 def _live_variables(
-    simulation: Simulation, tile: int
+    simulation: Simulation, names: Iterable[str], tile: int
 ) -> Iterator[tuple[str, TileVector, Category]]:
-    """Variables that have contents when the tile is fullest."""
+    """Those of the variables that have contents when the tile is fullest."""
     step = simulation.memory.peak_step_by_tile[tile]
-    liveness, variables = simulation.liveness, simulation.program.variables
-    for name in (*liveness.always_live, *liveness.live_at(step)):
-        yield name, variables[name].bytes_by_tile, variables[name].category
+    intervals, variables = simulation.liveness.intervals, simulation.program.variables
+    for name in names:
+        lives = intervals.get(name)  # None: always
+        if lives is None or any(first <= step <= last for first, last in lives):
+            yield name, variables[name].bytes_by_tile, variables[name].category
 
 
 def _role_of_code(category: Category) -> str:

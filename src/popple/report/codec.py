@@ -29,17 +29,20 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 # Nine groups of seven bits are what a signed 64-bit integer holds.
 _MAX_GROUPS = 9
-# Most numbers of a report are small.
-_SHORT = [bytes([value | 0x80]) for value in range(0x80)]
 
 
 def encode_varint(value: int) -> bytes:
     """One non-negative number as a varint."""
+    # Most numbers of a report are small.
     if 0 <= value < len(_SHORT):
         return _SHORT[value]
     # A varint has no sign, and shifting a negative number right never ends.
     if value < 0:
         raise ReportError(f"a report stores no negative numbers, got {value}.")
+    return _groups_of(value)
+
+
+def _groups_of(value: int) -> bytes:
     # Built from the last group, which carries the mark, to the first, then turned
     # round.
     groups = [value & 0x7F | 0x80]
@@ -48,9 +51,16 @@ def encode_varint(value: int) -> bytes:
     return bytes(reversed(groups))
 
 
+_SHORT = [_groups_of(value) for value in range(2048)]
+
+
 def encode_varints(values: Iterable[int]) -> bytes:
     """Numbers as one varint after the other."""
-    return b"".join(map(encode_varint, values))
+    known = tuple(values)
+    # Most lists are of small numbers only: these are looked up without a call for each.
+    if known and min(known) >= 0 and max(known) < len(_SHORT):
+        return b"".join(map(_SHORT.__getitem__, known))
+    return b"".join(map(encode_varint, known))
 
 
 def decode_ids(blob: bytes) -> tuple[int, ...]:

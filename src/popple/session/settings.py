@@ -4,6 +4,7 @@
     POPPLE_BACKEND   how steps are executed: replay, inductor
     POPPLE_DEVICE    the computer's device they run on: cpu, cuda
     POPPLE_NUMERICS  parts of the machine's arithmetic to compute with
+    POPPLE_KEEP_BFLOAT16  a GPU computes in bfloat16, which the machine does not have
     POPPLE_REPORT    a directory: every program writes its report there
     POPPLE_QUIET     no progress bars
     POPPLE_STRICT    programs that do not fit into memory are refused
@@ -47,6 +48,7 @@ class Settings:
     is_quiet: bool = False
     is_strict: bool = False
     is_model_only: bool = False
+    keeps_bfloat16: bool = False
 
 
 def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
@@ -68,6 +70,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         is_quiet=bool(found.get("POPPLE_QUIET")),
         is_strict=bool(found.get("POPPLE_STRICT")),
         is_model_only=bool(found.get("POPPLE_MODEL_ONLY")),
+        keeps_bfloat16=bool(found.get("POPPLE_KEEP_BFLOAT16")),
     )
 
 

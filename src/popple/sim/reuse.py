@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import TypeAlias
 
 from popple.program import Exchange, Program, TileVector, add_all, combine
@@ -39,6 +41,9 @@ class ExchangeReuse:
         self, program: Program, intervals: Mapping[str, Sequence[Interval]]
     ) -> None:
         self._program = program
+        self._always = frozenset(
+            name for name, each in program.variables.items() if is_always_live(each)
+        )
         self._intervals = intervals
         self._standing: dict[_Pattern, list[Exchange]] = defaultdict(list)
 
@@ -50,10 +55,12 @@ class ExchangeReuse:
         # otherwise the one from which the fewest variables differ leaves least code to
         # add.
         for other in standing:
-            found = tuple(self._elsewhere(step, other))
+            # No further than to as many as are known already.
+            limit = None if elsewhere is None else len(elsewhere)
+            found = tuple(islice(self._elsewhere(step, other), limit))
             if not found:
                 return code.scaled(0)
-            if elsewhere is None or len(found) < len(elsewhere):
+            if limit is None or len(found) < limit:
                 elsewhere = found
         standing.append(step)
         return code if elsewhere is None else self._where(code, elsewhere)
@@ -68,8 +75,7 @@ class ExchangeReuse:
                     yield name
 
     def _live_together(self, name: str, other: str) -> bool:
-        variables = self._program.variables
-        if is_always_live(variables[name]) or is_always_live(variables[other]):
+        if name in self._always or other in self._always:
             return True
         theirs = self._intervals.get(other, ())
         return any(
@@ -92,13 +98,20 @@ def _pattern(step: Exchange) -> _Pattern:
 
 def exchange_instructions(step: Exchange) -> TileVector:
     """Instructions of an exchange phase on every tile that takes part in it."""
+    messages = messages_by_tile(step)
+    return _instructions(step.sent_by_tile, step.received_by_tile, messages)
 
+
+# Repeated layers exchange the same. The limit bounds memory.
+@lru_cache(maxsize=16384)
+def _instructions(
+    sent_by_tile: TileVector, received_by_tile: TileVector, messages: TileVector
+) -> TileVector:
     def instructions(values: Sequence[int]) -> int:
-        sent, received, messages = values
+        sent, received, num_messages = values
         if not sent and not received:
             return 0
         sends = ceil_div(sent, _WORD_BYTES * _WORDS_PER_SEND)
-        return _ENTER_INSTRUCTIONS + sends + messages * CONTROLS_PER_MESSAGE
+        return _ENTER_INSTRUCTIONS + sends + num_messages * CONTROLS_PER_MESSAGE
 
-    vectors = [step.sent_by_tile, step.received_by_tile, messages_by_tile(step)]
-    return combine(instructions, vectors)
+    return combine(instructions, [sent_by_tile, received_by_tile, messages])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from operator import add
 from typing import TypeAlias
 
 from popple.program import (
@@ -196,14 +197,13 @@ def _busy_of(
     step: Step, parts: Parts, busy: Sequence[tuple[int, ...]]
 ) -> tuple[int, ...]:
     """Busy cycles of each chip; what it does at the same time counts once."""
-    totals = [0] * len(busy[0])
-    is_parallel = isinstance(step, Parallel)
+    join = max if isinstance(step, Parallel) else add
+    totals: Sequence[int] = (0,) * len(busy[0])
     for part, times in parts:
-        for chip, cycles in enumerate(busy[part]):
-            done = cycles * times
-            totals[chip] = (
-                max(totals[chip], done) if is_parallel else totals[chip] + done
-            )
+        done = busy[part]
+        if times != 1:
+            done = tuple(cycles * times for cycles in done)
+        totals = tuple(map(join, totals, done))
     return tuple(totals)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from popple.program import Call, Control, Parallel, Repeat, RepeatWhile, Step
@@ -42,55 +42,61 @@ class Unroller:
         self._timing = timing
         self._left = limit
         self._is_whole = is_whole
+        # Collected, not yielded: through a generator for each level of the tree, every
+        # span would pass ten times.
+        self._spans: list[Span] = []
 
-    def spans(self) -> Iterator[Span]:
+    def spans(self) -> list[Span]:
         """All spans of the program; those of each chip are in order of time."""
-        return self._step(0, 0, UNNUMBERED)
+        if not self._spans:
+            self._step(0, 0, UNNUMBERED)
+        return self._spans
 
-    def _step(self, step_id: int, start: int, number: int) -> Iterator[Span]:
+    def _step(self, step_id: int, start: int, number: int) -> None:
         step = self._timing.steps[step_id].step
-        parts = tuple(part for part, _ in self._timing.parts[step_id])
         if not isinstance(step, Control) or self._is_whole(step):
             self._left -= 1
-            yield Span(step_id, start, 1, _number_in(step, number))
-        elif isinstance(step, Parallel):
+            self._spans.append(Span(step_id, start, 1, _number_in(step, number)))
+            return
+        parts = tuple(part for part, _ in self._timing.parts[step_id])
+        if isinstance(step, Parallel):
             for branch in parts:
-                yield from self._step(branch, start, number)
+                self._step(branch, start, number)
         elif isinstance(step, Repeat):
-            yield from self._rounds(parts, step, start, number)
+            self._rounds(parts, step, start, number)
         elif isinstance(step, RepeatWhile):
             loop = Repeat(step.expected_count, step.body)
-            yield from self._rounds(parts, loop, start, number)
+            self._rounds(parts, loop, start, number)
             in_loop = sum(self._cycles(part) for part in parts) * step.expected_count
             # The last test of the condition, which ends the loop.
-            yield from self._step(parts[0], start + in_loop, number)
+            self._step(parts[0], start + in_loop, number)
         elif isinstance(step, Call) and self._left <= 0:
-            yield from self._together(parts, 1, start, _number_in(step, number))
+            self._together(parts, 1, start, _number_in(step, number))
         else:
-            yield from self._chain(parts, start, _number_in(step, number))
+            self._chain(parts, start, _number_in(step, number))
 
-    def _chain(self, parts: tuple[int, ...], start: int, number: int) -> Iterator[Span]:
+    def _chain(self, parts: tuple[int, ...], start: int, number: int) -> None:
         for part in parts:
-            yield from self._step(part, start, number)
+            self._step(part, start, number)
             start += self._cycles(part)
 
     def _rounds(
         self, parts: tuple[int, ...], loop: Repeat, start: int, number: int
-    ) -> Iterator[Span]:
+    ) -> None:
         one_round = sum(self._cycles(part) for part in parts)
         for index in range(loop.count):
             if self._left <= 0:
                 inside = UNNUMBERED if loop.micro_batches else number
-                yield from self._together(parts, loop.count - index, start, inside)
+                self._together(parts, loop.count - index, start, inside)
                 return
-            yield from self._chain(parts, start, _number_of(loop, index, number))
+            self._chain(parts, start, _number_of(loop, index, number))
             start += one_round
 
     def _together(
         self, parts: tuple[int, ...], count: int, start: int, number: int
-    ) -> Iterator[Span]:
+    ) -> None:
         for part in parts:
-            yield Span(part, start, count, number)
+            self._spans.append(Span(part, start, count, number))
             start += self._cycles(part) * count
 
     def _cycles(self, step_id: int) -> int:

@@ -34,6 +34,7 @@ REPORT_VARIABLE = "POPPLE_REPORT"
 QUIET_VARIABLE = "POPPLE_QUIET"
 BACKEND_VARIABLE = "POPPLE_BACKEND"
 DEVICE_VARIABLE = "POPPLE_DEVICE"
+KEEP_BFLOAT16_VARIABLE = "POPPLE_KEEP_BFLOAT16"
 NUMERICS_VARIABLE = "POPPLE_NUMERICS"
 STRICT_VARIABLE = "POPPLE_STRICT"
 MODEL_ONLY_VARIABLE = "POPPLE_MODEL_ONLY"
@@ -141,6 +142,12 @@ def add_value_arguments(parser: ArgumentParser) -> None:
         help="compute float16 values as the machine does: "
         f"{', '.join(NUMERICS)}, or all; slow, for studies of precision",
     )
+    parser.add_argument(
+        "--keep-bfloat16",
+        action="store_true",
+        help="let a GPU compute in bfloat16; the machine has none, so it is float32 "
+        "otherwise",
+    )
 
 
 def run(arguments: Namespace) -> Outcome:
@@ -171,6 +178,8 @@ def set_environment(arguments: Namespace) -> None:
         os.environ[DEVICE_VARIABLE] = arguments.device
     if arguments.numerics is not None:
         os.environ[NUMERICS_VARIABLE] = check_numerics(arguments.numerics)
+    if arguments.keep_bfloat16:
+        os.environ[KEEP_BFLOAT16_VARIABLE] = "1"
     if arguments.strict:
         os.environ[STRICT_VARIABLE] = "1"
     if arguments.model_only:

@@ -84,6 +84,7 @@ from .grouped_parameter import check_groupings
 from .hooks import compile_hooks
 from .placement_log import log_placement
 from .program_key import find_key
+from .progress import CompilationProgress
 from .skeleton import Skeleton
 from .tensor_names import name_tensors, tensor_names
 
@@ -204,7 +205,7 @@ class Compiler:
         self,
         request: StepRequest,
         cached: CachedModel | None,
-        progress: Callable[[str], None],
+        progress: CompilationProgress,
     ) -> CompiledStep:
         """The step from the cache, or compiled now."""
         step = self._saved_step(request)
@@ -213,7 +214,7 @@ class Compiler:
         if step is not None:
             return step
         with explained_tracing():
-            return compile_step(request, progress)
+            return compile_step(request, progress, progress.move)
 
     def _saved_step(self, request: StepRequest) -> CompiledStep | None:
         """The step of the executable, if there is one that fits the options."""
@@ -310,9 +311,18 @@ class Compiler:
         )
         options = replace(options, is_model_only=self._settings.is_model_only)
         try:
-            return TorchSession(step, options, rule)
+            session = TorchSession(step, options, rule)
+            if not self._is_only_modelled:
+                session.prepare()
         except UsageError as error:
             raise Error(str(error)) from error
+        return session
+
+    @property
+    def _is_only_modelled(self) -> bool:
+        """Whether the model is compiled, perhaps reported, but not run here."""
+        is_offline = self.options.connection_type is ConnectionType.Never
+        return is_offline or self._settings.is_model_only
 
     def _make_cost(
         self,
@@ -386,21 +396,16 @@ class Compiler:
         return Path(values.get("cachePath") or named or ".")
 
     @contextmanager
-    def _progress(self) -> Iterator[Callable[[str], None]]:
-        """A function to call at the beginning of each part of the compilation."""
+    def _progress(self) -> Iterator[CompilationProgress]:
+        """What to call at the beginning of each part of the compilation."""
         options = self.options
         is_wanted = options._show_compilation_progress_bar
         if not is_wanted or self._settings.is_quiet:
-            yield lambda part: safe_point()
+            yield CompilationProgress(lambda done, total: None, _STAGES, _BAR_TOTAL)
             return
         bar = options._progress_bar
-
-        def step(part: str) -> None:
-            safe_point()
-            bar(_BAR_TOTAL * _STAGES.index(part) // len(_STAGES), _BAR_TOTAL)
-
         try:
-            yield step
+            yield CompilationProgress(bar, _STAGES, _BAR_TOTAL)
             bar(_BAR_TOTAL, _BAR_TOTAL)
         finally:
             bar.close()

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from tqdm import tqdm
 
-__all__ = ["ProgressBar"]
+from popple.session.interrupts import safe_point
+
+__all__ = ["CompilationProgress", "ProgressBar"]
 
 _FORMAT = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
+
+
+class CompilationProgress:
+    """Moves a bar through the parts of a compilation, which count alike."""
+
+    def __init__(
+        self, show: Callable[[int, int], None], parts: Sequence[str], total: int
+    ) -> None:
+        self._show = show
+        self._parts = parts
+        self._total = total
+        self._index = 0
+
+    def __call__(self, part: str) -> None:
+        safe_point()
+        self._index = self._parts.index(part)
+        self.move(0.0)
+
+    def move(self, share: float) -> None:
+        """A share of the part that began last is done."""
+        done = int(self._total * (self._index + share)) // len(self._parts)
+        self._show(done, self._total)
 
 
 class ProgressBar:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from popple.capture.torch.gru_tape import GruTape
 from popple.capture.torch.recurrent_tape import (
     Tape,
     _AutogradTape,
@@ -67,6 +68,21 @@ def test_kernels_called_directly_give_what_autograd_gives(
     assert all(map(torch.equal, ours.results(), theirs.results()))
 
 
+@pytest.mark.parametrize("has_biases", [True, False])
+@pytest.mark.parametrize("is_strided", [True, False])
+def test_a_gru_gives_what_autograd_gives(has_biases: bool, is_strided: bool) -> None:
+    x, states, weights, kind = arguments("gru", has_biases)
+    if is_strided:
+        x, *states = map(strided, (x, *states))
+        weights = [*map(strided, weights[:2]), *weights[2:]]
+    ours = record_tape(x, states, weights, kind)
+    theirs = _AutogradTape.record(x, states, weights, kind)
+    assert isinstance(ours, GruTape)
+    torch.testing.assert_close(ours.results(), theirs.results())
+    layer = (x, states, weights, kind)
+    torch.testing.assert_close(gradients(ours, layer), gradients(theirs, layer))
+
+
 @onednn
 def test_one_tensor_may_be_both_states() -> None:
     x, (state, _), weights, kind = arguments()
@@ -104,14 +120,14 @@ def test_gradients_share_no_memory(kind: str) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        arguments("gru"),
+        arguments("gru", dtype=torch.float64),
         arguments(dtype=torch.float64),
         arguments(dtype=torch.float16),
         (torch.zeros(7, 0, 3), [torch.zeros(0, 5)] * 2, *arguments()[2:]),
     ],
     ids=["gru", "double", "half", "empty"],
 )
-def test_what_onednn_may_not_do_is_left_to_torch(given: Any) -> None:
+def test_what_is_not_plain_is_left_to_torch(given: Any) -> None:
     assert isinstance(record_tape(*given), _AutogradTape)
 
 

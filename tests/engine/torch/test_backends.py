@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import poptorch
-from popple.engine.torch.backends import check_backend
+from popple.engine.torch.backends import Backend, check_backend
 from popple.errors import UsageError
 
 
@@ -17,6 +17,24 @@ from popple.errors import UsageError
 def test_unknown_names_are_refused(backend: str, device: str) -> None:
     with pytest.raises(UsageError, match="there is no"):
         check_backend(backend, device)
+
+
+def test_only_a_gpu_keeps_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensor = torch.ones(2, dtype=torch.bfloat16)
+    assert Backend().typed(tensor).dtype is torch.float32
+    with pytest.raises(UsageError, match="--device cuda"):
+        Backend(keeps_bfloat16=True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    backend = Backend(device="cuda", keeps_bfloat16=True)
+    assert backend.typed(tensor) is tensor
+    assert backend.typed(tensor.double()).dtype is torch.float32
+
+
+def test_a_model_in_bfloat16_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    model = poptorch.inferenceModel(nn.Linear(2, 2).bfloat16(), poptorch.Options())
+    for _ in range(2):
+        assert model(torch.ones(1, 2).bfloat16()).dtype is torch.float32
+    assert sum("bfloat16" in record.message for record in caplog.records) == 1
 
 
 class Reader(nn.Module):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import poptorch
-from poptorch._model.progress import ProgressBar
+from poptorch._model.progress import CompilationProgress, ProgressBar
 
 
 @pytest.fixture
@@ -297,3 +297,15 @@ def test_progress_bar_measures_time(capfd: pytest.CaptureFixture[str]) -> None:
     assert bar.compilation_time is not None
     assert bar.compilation_time.total_seconds() == 4.5
     assert "Graph compilation" in capfd.readouterr().err
+
+
+def test_progress_moves_within_a_part() -> None:
+    # Four parts of 25: a third of the first is 8, half of the second 25 + 12.
+    shown: list[int] = []
+    parts = ("tracing", "lowering", "preparing", "modelling")
+    progress = CompilationProgress(lambda done, total: shown.append(done), parts, 100)
+    progress("tracing")
+    progress.move(1 / 3)
+    progress("lowering")
+    progress.move(1 / 2)
+    assert shown == [0, 8, 25, 37]

@@ -93,7 +93,7 @@ def test_each_state_has_its_own_type(
     types: dict[str, torch.dtype], bytes_of_a_weight: int
 ) -> None:
     # A weight of 1024 x 1024 on 1472 tiles: 712 elements a tile, dealt out in blocks.
-    found = bytes_of("optimiser state", modelled(sharded(), **types))
+    found = bytes_of("optimiser state", modelled(sharded(), 1, **types))
     evenly = bytes_of_a_weight * WIDTH * WIDTH / 1472
     assert found == pytest.approx(evenly, rel=0.1)
 

@@ -1,7 +1,8 @@
 """Values and gradients of a recurrent layer, by torch's kernels; the tape between them.
 
 Input, states and weights come in, as `popple.capture.torch.recurrent` says; results and
-a `Tape` go out, and from that the gradients. All kernels are torch's.
+a `Tape` go out, and from that the gradients. All kernels are torch's; a GRU on the CPU
+is put together from them in `gru_tape`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from popple.capture.torch.gru_tape import GruTape
 
 
 class Tape(Protocol):
@@ -36,8 +39,11 @@ def record_tape(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
 ) -> Tape:
     """Run a layer for training."""
-    if kind == "lstm" and _suits_onednn((x, *states, *weights)):
+    is_plain = all(map(_is_plain, (x, *states, *weights)))
+    if kind == "lstm" and is_plain and _has_onednn():
         return _OneDnnTape.record(x, states, weights)
+    if kind == "gru" and is_plain:
+        return GruTape.record(x, states[0], weights)
     return _AutogradTape.record(x, states, weights, kind)
 
 
@@ -144,17 +150,17 @@ def _has_biases(weights: list[Tensor]) -> bool:
     return len(weights) == 4
 
 
-def _suits_onednn(tensors: Iterable[Tensor]) -> bool:
-    """Whether torch.lstm leaves such tensors to oneDNN.
-
-    Half precision may be, too, on some processors: torch decides about that.
-    """
+def _has_onednn() -> bool:
+    """Whether torch.lstm leaves plain tensors to oneDNN."""
     mkldnn: Any = torch.backends.mkldnn
-    return mkldnn.enabled and mkldnn.is_available() and all(map(_is_plain, tensors))
+    return mkldnn.enabled and mkldnn.is_available()
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    """Of single precision, in the processor's memory, not empty."""
+    """Of single precision, in the processor's memory, not empty.
+
+    oneDNN has half precision, too, on some processors: torch decides about that.
+    """
     is_here = tensor.is_cpu and tensor.layout == torch.strided
     return is_here and tensor.dtype == torch.float32 and tensor.numel() > 0
 

@@ -23,9 +23,10 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Node
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from popple.capture.torch.recording import record
 from popple.graph import NO_NOTES, Notes, Phase
 from popple.marks import TAG
 
@@ -38,6 +39,8 @@ _LIBRARIES = (
 _LIBRARY_ROOTS = tuple(f"{directory}{os.sep}" for directory in _LIBRARIES)
 # torch_geometric writes code of its layers to files of its own, anywhere.
 _LIBRARY_MODULES = ("torch_geometric.", "poptorch_geometric.")
+# Often enough for the eye: a hundred operators are traced in some 30 ms.
+_OPERATORS_PER_MOVE = 100
 # Code typed at a prompt has no file, but is the user's all the same.
 _TYPED = ("<stdin>", "<ipython")
 
@@ -77,20 +80,50 @@ class Tag:
     number: int = -1
 
 
+class _Pace:
+    """How far a trace has come: modules entered forward, operators run backward.
+
+    Forward runs about half as many operators as backward does, which ends with the
+    first module: how many there will be is an estimate, and the share stops below 1.
+    """
+
+    def __init__(self, num_modules: int, moved: Callable[[float], None]) -> None:
+        self.num_forward = 0
+        self._num_modules = num_modules
+        self._num_entered = 0
+        self._num_backward = 0
+        self._moved = moved
+
+    def enter_module(self) -> None:
+        self._num_entered += 1
+        self._moved(min(self._num_entered / (self._num_modules + 1), 1.0) / 3)
+
+    def run_backward(self) -> None:
+        self._num_backward += 1
+        if self._num_backward % _OPERATORS_PER_MOVE == 0:
+            run = self._num_backward / max(1, 2 * self.num_forward)
+            self._moved(1 / 3 + min(run, 0.99) * 2 / 3)
+
+
 class Tagger(TorchDispatchMode):
     """Marks the nodes of the graph being traced with a Tag.
 
     The front end sets `block`, `scopes` and `notes` while the forward pass runs and
     calls `start_backward` before it differentiates. `modules` names the modules whose
-    paths are wanted.
+    paths are wanted; `moved` is told now and then which share of the work is done.
     """
 
-    def __init__(self, modules: dict[int, str]) -> None:
+    def __init__(
+        self,
+        modules: dict[int, str],
+        moved: Callable[[float], None] = lambda share: None,
+    ) -> None:
         super().__init__()
         self.block = FIRST_BLOCK
         self.scopes: list[str] = []
         self.notes = NO_NOTES
         self._modules = modules
+        self._pace = _Pace(len(modules), moved)
         self._numbers = itertools.count()
         self._path: list[str] = []
         self._thread = threading.get_ident()
@@ -100,6 +133,7 @@ class Tagger(TorchDispatchMode):
     def start_backward(self) -> None:
         """From here on, operators belong to the backward pass."""
         self._is_backward = True
+        self._pace.num_forward = len(self._forward_tags)
 
     @contextmanager
     def watch_modules(self) -> Iterator[None]:
@@ -122,6 +156,7 @@ class Tagger(TorchDispatchMode):
         # Unknown modules too: entry and exit must balance.
         if threading.get_ident() == self._thread:
             self._path.append(self._modules.get(id(module), ""))
+            self._pace.enter_module()
 
     def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
         if self._path and threading.get_ident() == self._thread:
@@ -141,17 +176,30 @@ class Tagger(TorchDispatchMode):
         proxy_mode = get_proxy_mode()
         if proxy_mode is None:
             return func(*args, **(kwargs or {}))
-        nodes = proxy_mode.tracer.graph.nodes
-        # One operator may add several nodes, decomposed ones for example; all get its
-        # tag.
-        newest = newest_node(nodes)
-        result = func(*args, **(kwargs or {}))
-        added = nodes_after(nodes, newest)
+        result, added = self._run(proxy_mode, func, args, kwargs or {})
         if added:
             tag = self._backward_tag() if self._is_backward else self._forward_tag()
             for node in added:
                 node.meta[TAG] = tag
         return result
+
+    def _run(
+        self,
+        proxy_mode: ProxyTorchDispatchMode,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> tuple[Any, list[Node]]:
+        """What an operator returns, and the nodes it adds."""
+        recorded = record(proxy_mode, func, args, kwargs)
+        if recorded is not None:
+            return recorded
+        # One operator may add several nodes, decomposed ones for example; all get its
+        # tag.
+        nodes = proxy_mode.tracer.graph.nodes
+        newest = newest_node(nodes)
+        result = func(*args, **kwargs)
+        return result, nodes_after(nodes, newest)
 
     def _forward_tag(self) -> Tag:
         module = next((path for path in reversed(self._path) if path), "")
@@ -171,6 +219,7 @@ class Tagger(TorchDispatchMode):
         return tag
 
     def _backward_tag(self) -> Tag:
+        self._pace.run_backward()
         node = torch._C._current_autograd_node()
         partner = None
         if node is not None:

@@ -18,6 +18,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.proxy_tensor import (
     get_proxy_mode,
     get_proxy_slot,
@@ -84,7 +85,7 @@ class TraceRequest:
     `scales_loss` the step takes a last argument, a float32 number that all gradients
     are multiplied by. `constants` are the values of parameters and buffers that
     forward may look at, single numbers. With `has_strided_groups`, group normalisation
-    strides over channels.
+    strides over channels. `moved` is told now and then which share has been traced.
     """
 
     module: nn.Module
@@ -96,6 +97,7 @@ class TraceRequest:
     scales_loss: bool = False
     constants: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
     has_strided_groups: bool = False
+    moved: Callable[[float], None] = lambda share: None
 
 
 @dataclass(frozen=True)
@@ -218,12 +220,15 @@ def trace_step(request: TraceRequest) -> TracedStep:
     ]
     if request.scales_loss:
         arguments.append(torch.ones((), device=arguments[0].device))
-    tracer = make_fx(step, DECOMPOSITIONS, "fake", record_module_stack=False)
+    # Nobody asks the nodes which functions of torch they come from.
+    tracer = make_fx(step, DECOMPOSITIONS, "fake", _disable_torch_fn_metadata_mode=True)
     # Tensors that the program did not pass in (constants) are let through.
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     with explained_errors(), _without_fake_tensor_log():
         fakes = _fakes(arguments, fake_mode)
-        with nullcontext() if fakes else fake_mode:  # which the fakes carry along
+        # Fakes carry their mode along. The module's own code is generated if it is run,
+        # which a traced step rarely is: it is lowered, and copied for a replay.
+        with nullcontext() if fakes else fake_mode, _use_lazy_graph_module(True):
             traced = tracer(*fakes)
     # After tracing: only the whole graph tells who writes to a buffer.
     if request.buffers:
@@ -280,7 +285,7 @@ def _run_step(
     _tell_constants(state, request.constants)
     # The root module has no path of its own.
     paths = {id(m): path for path, m in request.module.named_modules() if path}
-    tagger = Tagger(paths)
+    tagger = Tagger(paths, request.moved)
     losses = LossMarks() if is_training else None
     rules = device_rules(request.has_strided_groups)
     trace = ActiveTrace(tagger, losses, request, seen.control)

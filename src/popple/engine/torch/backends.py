@@ -25,6 +25,7 @@ from popple.session import Settings
 
 BACKENDS = ("replay", "inductor")
 DEVICES = ("cpu", "cuda")
+_ON_DEVICE = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
 
 # Recurrent layers, which torch.compile leaves to eager PyTorch, too: the kernel of the
 # CPU keeps what its backward needs only where gradients are enabled, and compiled code
@@ -58,18 +59,38 @@ def check_backend(backend: str, device: str) -> None:
 
 @dataclass(frozen=True)
 class Backend:
-    """A way to execute steps, and the computer's device they run on."""
+    """A way to execute steps, and the computer's device they run on.
+
+    The machine has no bfloat16, so it becomes float32; a GPU, which has it, may be told
+    to keep it.
+    """
 
     name: str = "replay"
     device: str = "cpu"
+    keeps_bfloat16: bool = False
 
     def __post_init__(self) -> None:
         check_backend(self.name, self.device)
+        if self.keeps_bfloat16 and self.device != "cuda":
+            raise UsageError(
+                "Only a GPU keeps bfloat16; here it is computed in float32.",
+                remedy="Use --device cuda, or leave out --keep-bfloat16.",
+            )
 
     @property
     def is_default(self) -> bool:
         """Whether steps are replayed on the CPU."""
         return (self.name, self.device) == ("replay", "cpu")
+
+    def typed(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor in a floating-point type that steps compute in.
+
+        Integers keep 64 bits while they run: their values are the same, and operators
+        of PyTorch ask for them. They come back with 32.
+        """
+        dtype = _ON_DEVICE.get(tensor.dtype)
+        is_kept = self.keeps_bfloat16 and tensor.dtype is torch.bfloat16
+        return tensor if dtype is None or is_kept else tensor.to(dtype)
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor where steps run."""
@@ -93,7 +114,7 @@ REPLAY = Backend()
 
 def chosen_backend(settings: Settings) -> Backend:
     """The backend that the user's settings name; UsageError if it is not there."""
-    backend = Backend(settings.backend, settings.device)
+    backend = Backend(settings.backend, settings.device, settings.keeps_bfloat16)
     if backend.device == "cuda" and (instance := find_instance()) is not None:
         # Instances of a host take its GPUs in turn, and share them if there are fewer.
         torch.cuda.set_device(instance.local_index % torch.cuda.device_count())

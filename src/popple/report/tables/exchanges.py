@@ -10,6 +10,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from popple.report.codec import Runs, StoredRuns, encode_rle, length_of, zip_runs
@@ -131,22 +132,35 @@ class ExchangeWriter:
         insert_rows(self.connection, table, listed, numbered)
 
     def _traffic(self, traffic: Traffic) -> tuple[Any, ...]:
+        moved = traffic.received_bytes_by_tile, traffic.sent_bytes_by_tile
         return (
-            encode_rle(traffic.received_bytes_by_tile),
-            encode_rle(traffic.sent_bytes_by_tile),
-            *map(encode_rle, sum_by_chip(traffic, self.tiles_per_chip)),
+            *_encoded_bytes(*map(_hashable, moved), self.tiles_per_chip),
             self.compiled.ids_of(traffic.cycles_by_tile),
         )
 
 
-def sum_by_chip(traffic: Traffic, tiles_per_chip: int) -> tuple[Runs, Runs, Runs]:
+def _hashable(runs: Runs) -> Runs:
+    return runs if isinstance(runs, StoredRuns) else tuple(runs)
+
+
+# Repeated layers exchange the same. The limit bounds memory.
+@lru_cache(maxsize=16384)
+def _encoded_bytes(
+    received: Runs, sent: Runs, tiles_per_chip: int
+) -> tuple[bytes, ...]:
+    """Bytes by tile and by chip, as the columns of traffic hold them."""
+    by_chip = sum_by_chip(received, sent, tiles_per_chip)
+    return tuple(map(encode_rle, (received, sent, *by_chip)))
+
+
+def sum_by_chip(
+    received_by_tile: Runs, sent_by_tile: Runs, tiles_per_chip: int
+) -> tuple[Runs, Runs, Runs]:
     """Bytes received, bytes sent, and the most one tile moves, for every chip."""
-    num_chips = length_of(traffic.received_bytes_by_tile) // tiles_per_chip
+    num_chips = length_of(received_by_tile) // tiles_per_chip
     received, sent, most = (defaultdict[int, int](int) for _ in range(3))
     tile = 0
-    for count, (received_bytes, sent_bytes) in zip_runs(
-        traffic.received_bytes_by_tile, traffic.sent_bytes_by_tile
-    ):
+    for count, (received_bytes, sent_bytes) in zip_runs(received_by_tile, sent_by_tile):
         stop = tile + count
         # Most exchanges are of one chip of many: idle tiles are not cut where chips
         # end.

@@ -47,9 +47,17 @@ class VectorWriter:
             return None
         known = self._ids_of.get(id(vectors))
         if known is None:
-            known = vectors, encode_varints(map(self.id_of, vectors))
+            known = vectors, encode_varints(self._ids(vectors))
             self._ids_of[id(vectors)] = known
         return known[1]
+
+    def _ids(self, vectors: Sequence[Runs]) -> list[int]:
+        # Most of a pipeline's vectors are those of idle chips, one object for all.
+        ids: dict[int, int] = {}
+        for runs in vectors:
+            if id(runs) not in ids:
+                ids[id(runs)] = self.id_of(runs)
+        return [ids[id(runs)] for runs in vectors]
 
     def insert(self, connection: sqlite3.Connection, table: str) -> None:
         """Write the vectors collected so far."""

@@ -25,6 +25,7 @@ __all__ = [
     "CONVERSION",
     "MEANT",
     "OVERFLOWING",
+    "clipped",
     "free_of_cost",
     "summed",
     "within_range",
@@ -106,8 +107,8 @@ def within_range(made: MadeOp, gives_nan: bool) -> list[tf.Tensor]:
     # The original's tests of loss scaling convert numbers too large to infinities.
     if made.type == CONVERSION and not gives_nan:
         return outputs
-    gradients = {"ClipByValue": _GRADIENT, "SelectV2": CHOICE_GRADIENT}
-    cut_off = _as_nan if gives_nan else _clipped
+    gradients = {"SelectV2": CHOICE_GRADIENT}
+    cut_off = _as_nan if gives_nan else clipped
     with made.graph.gradient_override_map(gradients), made.graph._attr_scope(_MARKS):
         if made.type in MEANT:
             return [_unless_meant(made.inputs, outputs[0], cut_off)]
@@ -133,12 +134,12 @@ def _as_nan(x: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.math.is_inf(x), no_number, x)
 
 
-def _clipped(x: tf.Tensor) -> tf.Tensor:
-    return tf.raw_ops.ClipByValue(
-        t=x,
-        clip_value_min=tf.constant(-_LARGEST, tf.float16),
-        clip_value_max=tf.constant(_LARGEST, tf.float16),
-    )
+def clipped(x: tf.Tensor) -> tf.Tensor:
+    """What is too large for half precision is its largest number."""
+    graph: Any = x.graph
+    low, high = (tf.constant(limit, x.dtype) for limit in (-_LARGEST, _LARGEST))
+    with graph.gradient_override_map({"ClipByValue": _GRADIENT}):
+        return tf.raw_ops.ClipByValue(t=x, clip_value_min=low, clip_value_max=high)
 
 
 def _summed(op: tf.Operation) -> tf.Tensor:

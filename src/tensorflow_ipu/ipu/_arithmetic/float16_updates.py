@@ -86,7 +86,10 @@ def _widened(value: Any) -> Any:
 def _rounded(value: tf.Tensor) -> tf.Tensor:
     """In half precision; what is too large is the largest number, or no number."""
     if not as_on_device.configured().nan_on_overflow:
-        value = tf.clip_by_value(value, -tf.float16.max, tf.float16.max)
+        # One pass over memory, where `tf.clip_by_value` makes two.
+        value = tf.raw_ops.ClipByValue(
+            t=value, clip_value_min=-tf.float16.max, clip_value_max=tf.float16.max
+        )
     return tf.cast(value, tf.float16)
 
 

@@ -9,7 +9,7 @@ reads it, so it is not run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v2 as tf
@@ -20,7 +20,7 @@ from popple.marks import HALF, HALF_PRODUCT
 
 from .made_op import MadeOp
 
-__all__ = ["in_single_precision", "multiplied", "widened"]
+__all__ = ["in_single_precision", "is_half_product", "multiplied", "widened"]
 
 _PRODUCTS = frozenset(
     {
@@ -46,20 +46,23 @@ _GRADIENTS = {**dict.fromkeys(_PRODUCTS, _GRADIENT), "Cast": _CAST_GRADIENT}
 _FREE = {HALF: attr_value_pb2.AttrValue(b=True)}
 
 
-def multiplied(made: MadeOp) -> Sequence[tf.Tensor]:
-    """The outputs of an operation; products rounded once."""
-    if made.type not in _PRODUCTS or not _is_half_product(made):
-        return made.outputs
+def multiplied(
+    made: MadeOp, within_range: Callable[[tf.Tensor], tf.Tensor]
+) -> list[tf.Tensor]:
+    """The outputs of a product, brought `within_range` and rounded once."""
     own, graph = made.outputs[0].op, made.graph
     mark = {HALF_PRODUCT: attr_value_pb2.AttrValue(s=own.name.encode())}
     with graph._attr_scope(_FREE), graph.gradient_override_map(_GRADIENTS):
         inputs = [widened(tensor) for tensor in own.inputs]
         with graph._attr_scope(mark):
             wide = in_single_precision(own, inputs)
-        return [tf.cast(tensor, tf.float16) for tensor in wide]
+        return [tf.cast(within_range(tensor), tf.float16) for tensor in wide]
 
 
-def _is_half_product(made: MadeOp) -> bool:
+def is_half_product(made: MadeOp) -> bool:
+    """Whether an operation multiplies halves."""
+    if made.type not in _PRODUCTS:
+        return False
     is_half = [tensor.dtype == tf.float16 for tensor in made.float_inputs]
     return made.has_half_outputs and all(is_half)
 

@@ -11,17 +11,16 @@ order: with a compiler and without one, results are the same.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
 
 import torch
 from torch import Tensor
 
-from popple.engine.torch.rounding.kernel import Kernel, find_kernel
+from popple.engine.torch.rounding.kernel import find_kernel
 
 _WIDTH = 32  # random words of a block, each for two numbers: see rounding.c
-_SHARED_SIZE = 1 << 18
+_SHARED_SIZE = 1 << 15
 """Numbers from which on threads share the work."""
 
 _INFINITY, _NAN, _LARGEST = 0x7C00, 0x7E00, 0x7BFF
@@ -38,7 +37,6 @@ class HalfRounding:
     seed: int
     gives_nan: bool = False
     _random: Random = field(init=False)
-    _threads: ThreadPoolExecutor | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
@@ -48,36 +46,17 @@ class HalfRounding:
         out = torch.empty_like(x, dtype=torch.float16)
         if x.stride() != out.stride():  # there were gaps in memory
             x = torch.empty_like(out, dtype=torch.float32).copy_(x)
-        counter, key = (self._random.getrandbits(32) for _ in range(2))
-        beyond = _NAN if self.gives_nan else _INFINITY
-        kernel = find_kernel() if x.device.type == "cpu" else None
+        key, counter = divmod(self._random.getrandbits(64), 1 << 32)
+        kernel = find_kernel() if x.is_cpu else None
         if kernel is None:
-            rounded = _rounded(_in_order(x), counter, key, beyond)
+            rounded = _rounded(_in_order(x), counter, key, self.gives_nan)
             _in_order(out).copy_(rounded.view(torch.float16))
-        else:
-            self._run(kernel, x, out, (counter, key, beyond))
+            return out
+        count = x.numel()
+        num_threads = 1 if count < _SHARED_SIZE else torch.get_num_threads()
+        addresses = x.data_ptr(), out.data_ptr()
+        kernel(*addresses, count, counter, key, self.gives_nan, num_threads)
         return out
-
-    def _run(
-        self, kernel: Kernel, x: Tensor, out: Tensor, words: tuple[int, int, int]
-    ) -> None:
-        count, num_threads = x.numel(), torch.get_num_threads()
-        source, target = x.data_ptr(), out.data_ptr()
-        counter, key, beyond = words
-        if count < _SHARED_SIZE or num_threads == 1:
-            kernel(source, target, count, counter, key, beyond)
-            return
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(num_threads)
-        # Whole blocks, so that every number has the random bits it has alone.
-        share = -(-count // num_threads // (2 * _WIDTH)) * 2 * _WIDTH
-
-        def part(start: int) -> None:
-            size = min(share, count - start)
-            own = (counter + start // 2) & 0xFFFFFFFF
-            kernel(source + 4 * start, target + 2 * start, size, own, key, beyond)
-
-        list(self._threads.map(part, range(0, count, share)))
 
 
 def _in_order(x: Tensor) -> Tensor:
@@ -85,7 +64,7 @@ def _in_order(x: Tensor) -> Tensor:
     return x.as_strided((x.numel(),), (1,))
 
 
-def _rounded(x: Tensor, counter: int, key: int, beyond: int) -> Tensor:
+def _rounded(x: Tensor, counter: int, key: int, gives_nan: bool) -> Tensor:
     """The bits of float16 numbers; the same as the kernel computes."""
     bits = x.view(torch.int32)
     size = bits & _NO_SIGN
@@ -94,7 +73,7 @@ def _rounded(x: Tensor, counter: int, key: int, beyond: int) -> Tensor:
     shifted = (size.view(torch.float32) + shift.view(torch.float32)).view(torch.int32)
     base = _BASE + is_tiny * (_SMALLEST_NORMAL - _BASE)
     code = (shifted - base + _noise(x, counter, key)) >> 13
-    code.masked_fill_(code > _LARGEST, beyond)
+    code.masked_fill_(code > _LARGEST, _NAN if gives_nan else _INFINITY)
     code.masked_fill_(size == _INFINITE, _INFINITY)
     code.masked_fill_(size > _INFINITE, _NAN)
     return (code | (bits >> 16 & 0x8000)).to(torch.int16)

@@ -11,14 +11,17 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 _LOG = logging.getLogger(__name__)
 _SOURCE = Path(__file__).with_name("rounding.c")
-_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
+_FLAGS = ("-O3", "-march=native", "-fPIC")
 _COMPILERS = ("cc", "gcc", "clang")
 _SECONDS = 60
 
-Kernel = Callable[[int, int, int, int, int, int], None]
-"""Addresses of float32 and float16 numbers, how many, counter, key, what is beyond."""
+Kernel = Callable[[int, int, int, int, int, bool, int], None]
+"""Addresses of float32 and float16 numbers, how many, counter, key, whether what is too
+large becomes NaN, and how many threads share the work."""
 
 
 @functools.cache
@@ -29,15 +32,30 @@ def find_kernel() -> Kernel | None:
         return None
     # The folder may go once the library is loaded.
     with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder) / "rounding.so"
-        command = [compiler, *_FLAGS, str(_SOURCE), "-o", str(library)]
         try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
-            function = ctypes.CDLL(str(library)).round_at_random
+            function = ctypes.CDLL(_compile(compiler, Path(folder))).round_at_random
         except (OSError, subprocess.SubprocessError) as error:
             _LOG.debug("no compiled rounding: %s", error)
             return None
     address, word = ctypes.c_void_p, ctypes.c_uint32
-    function.argtypes = [address, address, ctypes.c_int64, word, word, word]
+    function.argtypes = [
+        *(address, address, ctypes.c_int64, word, word),
+        *(ctypes.c_int, ctypes.c_int),
+    ]
     function.restype = None
     return function
+
+
+def _compile(compiler: str, folder: Path) -> str:
+    """The path of a library made of the source."""
+    # Linked with the threads that torch has, by name: others would wait for a core
+    # while torch's keep theirs for the next kernel.
+    threads = sorted((Path(torch.__file__).parent / "lib").glob("libgomp*.so*"))[:1]
+    flags = (*_FLAGS, "-fopenmp") if threads else _FLAGS
+    made, library = str(folder / "rounding.o"), str(folder / "rounding.so")
+    for command in (
+        [compiler, *flags, "-c", str(_SOURCE), "-o", made],
+        [compiler, "-shared", made, *map(str, threads), "-o", library],
+    ):
+        subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
+    return library

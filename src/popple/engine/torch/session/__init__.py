@@ -29,7 +29,6 @@ from popple.engine.torch.session.step import (
     FreshCapture,
     StepRequest,
     compile_step,
-    to_device_type,
 )
 
 __all__ = [
@@ -48,5 +47,4 @@ __all__ = [
     "Watched",
     "chosen_backend",
     "compile_step",
-    "to_device_type",
 ]

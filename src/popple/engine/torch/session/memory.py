@@ -11,7 +11,6 @@ from popple.engine.torch.backends import Backend
 from popple.engine.torch.copies import copy_of
 from popple.engine.torch.run import DeviceMemory
 from popple.engine.torch.session.groups import GroupedMemory, Groupings
-from popple.engine.torch.session.step import to_device_type
 
 
 def host_tensors(module: nn.Module) -> tuple[dict[str, torch.Tensor], ...]:
@@ -70,7 +69,7 @@ def _copies(
 
 
 def _copy(tensor: torch.Tensor, backend: Backend) -> torch.Tensor:
-    placed = backend.place(to_device_type(tensor))
+    placed = backend.place(backend.typed(tensor))
     return copy_of(tensor) if placed is tensor else placed
 
 

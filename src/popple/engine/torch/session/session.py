@@ -8,14 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from popple.engine.torch.cuda_graphs import CudaGraphs, GpuCapture, host_operators
-from popple.engine.torch.replay import Replay
 from popple.engine.torch.run import (
     DeviceMemory,
     InferenceEngine,
@@ -36,7 +35,7 @@ from popple.engine.torch.session.outputs import (
     WatchedReader,
 )
 from popple.engine.torch.session.random import DeviceRandom
-from popple.engine.torch.session.step import CompiledStep, to_device_type
+from popple.engine.torch.session.step import CompiledStep
 from popple.engine.torch.updates.compiled import compiled_update
 from popple.engine.torch.updates.loss_scale import AutomaticScaling, LossScale
 from popple.engine.torch.updates.update import (
@@ -130,8 +129,11 @@ class TorchSession:
         self._is_sent = [options.outputs.is_sent(place) for place in self._places]
         self._synthetic: list[Tensor] | None = None
         self._peers: Peers | None = None
-        self._graphs = self._make_graphs()
-        self._engine = self._make_engine()
+        self._check_backend()
+
+    def prepare(self) -> None:
+        """Make what runs the step, which is otherwise made by the first call."""
+        _ = self._engine
 
     # -- memory
 
@@ -190,7 +192,7 @@ class TorchSession:
 
     def _on_device(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The inputs in types of the device, or data that stand for them."""
-        tensors = [to_device_type(tensor) for tensor in inputs]
+        tensors = [self.step.backend.typed(tensor) for tensor in inputs]
         # CUDA graphs copy inputs themselves, from the host into memory of their own.
         if self._graphs is None:
             tensors = [self.step.backend.place(tensor) for tensor in tensors]
@@ -281,7 +283,8 @@ class TorchSession:
 
     # -- making
 
-    def _make_graphs(self) -> CudaGraphs | None:
+    @cached_property
+    def _graphs(self) -> CudaGraphs | None:
         """CUDA graphs, where steps run on a GPU and do not need the host."""
         if self.step.backend.device != "cuda":
             return None
@@ -294,10 +297,12 @@ class TorchSession:
         warn = partial(_LOG.warning, _NO_GRAPH)
         return CudaGraphs(self.step.num_results, warn, GpuCapture(), self.step.outbox)
 
-    def _make_engine(self) -> InferenceEngine | TrainingEngine:
+    @cached_property
+    def _engine(self) -> InferenceEngine | TrainingEngine:
         step, repetition = self.step, self.options.repetition
         groupings, num_results = self.options.groupings, step.num_results
-        replay = self._checked(step.replay)
+        is_checked = self.options.is_checked
+        replay = step.replay.with_checks() if is_checked else step.replay
         on_replica = self.random.use if step.draws_random_numbers else lambda r: None
         if self._rule is None:
             return InferenceEngine(
@@ -348,16 +353,15 @@ class TorchSession:
             return compiled_update()
         return apply_update
 
-    def _checked(self, replay: Replay) -> Replay:
-        if not self.options.is_checked:
-            return replay
-        if self.step.backend.name != "replay":
+    def _check_backend(self) -> None:
+        """Refuse what the backend cannot do, before anything is made for it."""
+        _ = self.step.arithmetic
+        if self.options.is_checked and self.step.backend.name != "replay":
             raise UsageError(
                 "Floating-point exceptions need the replay backend, which runs one "
                 f"operator after the other, not {self.step.backend.name}.",
                 remedy="Switch one of them off.",
             )
-        return replay.with_checks()
 
 
 def _split(tensor: Tensor, num_parts: int) -> Sequence[Tensor]:

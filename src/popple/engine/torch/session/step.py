@@ -6,6 +6,7 @@ arguments --trace--> TracedStep --lower--> Graph          for the model of costs
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -44,17 +45,12 @@ from popple.session import BatchPlan
 
 # The name under which PopART knows the loss scale, and reports show it.
 _LOSS_SCALE = "lossScaling_FLOAT"
-_ON_DEVICE = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
-
-
-def to_device_type(tensor: Tensor) -> Tensor:
-    """The tensor in a floating-point type the device has.
-
-    Integers keep 64 bits while they run: their values are the same, and operators of
-    PyTorch ask for them. They come back with 32.
-    """
-    dtype = _ON_DEVICE.get(tensor.dtype)
-    return tensor if dtype is None else tensor.to(dtype)
+_LOG = logging.getLogger(__name__)
+_WIDENED = (
+    "The model has tensors in bfloat16, which the machine does not have: they are "
+    "computed in float32. A GPU keeps them if asked to: "
+    "popple run --device cuda --keep-bfloat16."
+)
 
 
 @dataclass(frozen=True)
@@ -317,6 +313,7 @@ class _TorchFrontEnd:
     """The request as the flow sees it: traced, lowered, made ready."""
 
     request: StepRequest
+    moved: Callable[[float], None]
 
     @cached_property
     def _examples(self) -> tuple[list[Tensor], int]:
@@ -324,7 +321,7 @@ class _TorchFrontEnd:
 
     def trace(self) -> TracedStep:
         """The operators of one micro-batch."""
-        return _trace(self.request, self._examples[0])
+        return _trace(self.request, self._examples[0], self.moved)
 
     def lower(self, traced: TracedStep) -> LoweredStep:
         """Its Graph."""
@@ -344,10 +341,23 @@ def lower_traced(request: StepRequest, traced: TracedStep) -> LoweredStep:
 
 
 def compile_step(
-    request: StepRequest, progress: Callable[[str], None] = lambda part: None
+    request: StepRequest,
+    progress: Callable[[str], None] = lambda part: None,
+    moved: Callable[[float], None] = lambda share: None,
 ) -> CompiledStep:
-    """Trace and lower one micro-batch of the module."""
-    return capture_program(_TorchFrontEnd(request), progress)
+    """Trace and lower one micro-batch of the module.
+
+    `progress` is told of every part that begins, `moved` how far tracing has come.
+    """
+    if not request.backend.keeps_bfloat16 and _has_bfloat16(request):
+        _LOG.warning(_WIDENED)
+    return capture_program(_TorchFrontEnd(request, moved), progress)
+
+
+def _has_bfloat16(request: StepRequest) -> bool:
+    module = request.module
+    tensors = (*module.parameters(), *module.buffers(), *request.inputs)
+    return any(tensor.dtype is torch.bfloat16 for tensor in tensors)
 
 
 def one_micro_batch(request: StepRequest) -> tuple[list[Tensor], int]:
@@ -361,13 +371,15 @@ def one_micro_batch(request: StepRequest) -> tuple[list[Tensor], int]:
                 f"{name} has the shape {list(tensor.shape)}, whose first dimension "
                 f"cannot be cut into {request.batch_plan.num_shares} equal parts."
             )
-        placed = request.backend.place(to_device_type(tensor))
+        placed = request.backend.place(request.backend.typed(tensor))
         examples.append(placed[:size] if placed.dim() else placed)
         shapes.append(tuple(examples[-1].shape))
     return examples, batch_of(shapes)
 
 
-def _trace(request: StepRequest, examples: Sequence[Tensor]) -> TracedStep:
+def _trace(
+    request: StepRequest, examples: Sequence[Tensor], moved: Callable[[float], None]
+) -> TracedStep:
     module, backend = request.module, request.backend
     with backend.tracing():
         return trace_step(
@@ -381,6 +393,7 @@ def _trace(request: StepRequest, examples: Sequence[Tensor]) -> TracedStep:
                 scales_loss=request.scales_loss,
                 constants=_known_numbers(module),
                 has_strided_groups=request.has_strided_groups,
+                moved=moved,
             )
         )
 
@@ -394,7 +407,7 @@ def _one_group(request: StepRequest) -> Iterator[tuple[str, Tensor]]:
 def _plain(named: Iterable[tuple[str, Tensor]], backend: Backend) -> dict[str, Tensor]:
     """Tensors without a front end's wrapper class, in a type the device has."""
     return {
-        name: backend.place(to_device_type(tensor.detach())) for name, tensor in named
+        name: backend.place(backend.typed(tensor.detach())) for name, tensor in named
     }
 
 
