@@ -59,7 +59,7 @@ def test_what_nothing_is_said_about_stays(one: Notes, other: Notes) -> None:
 
 def test_notes_are_keys() -> None:
     turned = LinearProduct(LinearPass.WEIGHT_GRAD, is_turned=True)
-    split = SerialSplit("reducing_dim", 2)
+    split = SerialSplit(SplitDimension.INNER, 2)
     made = [Notes(linear=turned, serial_split=split) for _ in range(2)]
     assert len({*made, NO_NOTES}) == 2
 

@@ -98,8 +98,9 @@ def _verify_op(graph: Graph, op: Op, defined: set[str], is_known: bool) -> None:
 
 def _has_values_of(op: Op, graph: Graph, before: Graph | None) -> bool:
     """Whether the operands and results of an op are those of another graph."""
-    known = before.values if before else {}
-    values = graph.values
+    if before is None:
+        return False
+    known, values = before.values, graph.values
     return all(values[n] is known.get(n) for n in (*op.inputs, *op.outputs))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -34,13 +36,14 @@ def training(monkeypatch: pytest.MonkeyPatch) -> poptorch.PoplarExecutor:
 def test_results_are_zeros_and_weights_stay(
     training: poptorch.PoplarExecutor,
 ) -> None:
-    before = training.model.layer.weight.detach().clone()
+    layer: Any = training.model.layer
+    before = layer.weight.detach().clone()
     y, loss = training(torch.randn(6, 8))
     assert y.shape == (6, 4)
     assert loss.shape == (2,)
     assert not y.any()
     training.copyWeightsToHost()
-    assert torch.equal(training.model.layer.weight, before)
+    assert torch.equal(layer.weight, before)
 
 
 def test_the_cost_is_modelled_all_the_same(training: poptorch.PoplarExecutor) -> None:

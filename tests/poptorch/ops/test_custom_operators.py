@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 import poptorch
 from popple.capture.torch import operators
@@ -112,9 +113,7 @@ CASES: dict[str, tuple[str, Callable[[], tuple[Any, ...]]]] = {
 def test_operators_keep_their_promises(name: str, device: str) -> None:
     path, sample = CASES[name]
     namespace, operator = path.split("::")
-    arguments = torch.utils._pytree.tree_map_only(
-        Tensor, lambda tensor: tensor.to(device), sample()
-    )
+    arguments = pytree.tree_map_only(Tensor, lambda tensor: tensor.to(device), sample())
     overload = getattr(getattr(ops, namespace), operator).default
     torch.library.opcheck(overload, arguments, test_utils=CHECKS)
 
