@@ -25,6 +25,8 @@ from torch.fx.experimental.proxy_tensor import (
     set_proxy_slot,
 )
 
+from popple.capture.torch.rewrites import DECOMPOSITIONS
+
 _PLAIN = (
     type(None),
     bool,
@@ -59,8 +61,6 @@ def record(
     """Run an operator and add its nodes, or None if it is not an ordinary one."""
     if not isinstance(func, OpOverload) or not _is_ordinary(func):
         return None
-    if func in mode.decomposition_table:
-        return None
     try:
         node_args = tuple(_argument(each, mode.tracer) for each in args)
         node_kwargs = {k: _argument(each, mode.tracer) for k, each in kwargs.items()}
@@ -75,7 +75,7 @@ def record(
 @functools.cache
 def _is_ordinary(func: OpOverload) -> bool:
     """Whether an operator of aten returns tensors and is not made of others."""
-    if func.namespace != "aten":
+    if func.namespace != "aten" or func in DECOMPOSITIONS:
         return False
     # The tracer makes copies of lifted constants, and looks at the values of some.
     is_lifted = func.overloadpacket is torch.ops.aten.lift_fresh
