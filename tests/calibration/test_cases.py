@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.calibration.bert import Bert, Form, Shape, Stage, with_dtype
 from benchmarks.calibration.clip import Clip
-from benchmarks.calibration.compiler import TOOLS
+from benchmarks.calibration.compiler import TOOLS, start_cycles
 from benchmarks.calibration.configurations import PUBLIC, read_settings
 from benchmarks.calibration.footprints import layer_sizes
 from benchmarks.calibration.kernels import kernel_rows
@@ -57,6 +57,29 @@ def test_a_convolution_has_both_gradients() -> None:
 
 def test_a_product_is_added_in_place() -> None:
     assert kinds("gemm", "--m 8 --k 16 --n 32")[:2] == ["matmul", "add"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "num_syncs"),
+    [
+        ("fc", "--input-size 16 --output-size 16 --bias 0", 2),
+        ("reduction", "--shape=8,64 --dims=0 --type=half", 1),
+        ("gemm", "--m 8 --k 16 --n 32", 0),
+    ],
+)
+def test_a_program_without_code_begins_with_a_sync(
+    tool: str, text: str, num_syncs: int
+) -> None:
+    # A layer runs forward and backward as two programs; products compile code.
+    case, found = modelled(tool, text)
+    assert start_cycles(tool, case, found) == num_syncs * 600
+
+
+def test_a_sum_of_squares_takes_no_root() -> None:
+    text = "--shape=8,64 --dims=0 --type=half --operation="
+    squares = modelled("reduction", f"{text}SQUARE_ADD")[1].cycles
+    # Squares are taken on the way, at no cost.
+    assert squares == modelled("reduction", f"{text}ADD")[1].cycles
 
 
 def test_padding_on_one_side() -> None:
