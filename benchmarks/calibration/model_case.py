@@ -110,6 +110,7 @@ class Case:
 
     Of the backward pass, only ops count whose kind begins with `backward`. `inputs`
     come from the host, which counts. Steps named `uncounted` are none of the tool's.
+    Updates run one after the other or, on tiles of their own, `side_by_side`.
     """
 
     module: nn.Module
@@ -120,6 +121,7 @@ class Case:
     backward: str = ""
     inputs: tuple[Tensor, ...] = ()
     uncounted: str = ""
+    side_by_side: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,9 @@ def _counted_cycles(case: Case, modelled: popple.Modelled) -> int:
         if op.name in costs and _is_counted(op, modelled.graph, case)
     ]
     check_known(ops)
-    return sum(costs[op.name].cycles for op in ops)
+    updates = [costs[op.name].cycles for op in ops if op.phase is Phase.UPDATE]
+    others = sum(costs[op.name].cycles for op in ops if op.phase is not Phase.UPDATE)
+    return others + (max(updates, default=0) if case.side_by_side else sum(updates))
 
 
 def _upload_cycles(modelled: popple.Modelled) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,17 @@ def test_an_octave_without_low_inputs_has_two_convolutions() -> None:
     text = "--field {8,8} --input-channels 4 --output-channels 8"
     found = kinds("oct_conv", f"{text} --alpha-in 0 --alpha-out 0.25")
     assert found.count("conv") == 2
+
+
+def test_updates_of_an_octave_run_side_by_side() -> None:
+    text = "--field {8,8} --input-channels 32 --output-channels 32 --alpha 0.5"
+    case, found = modelled("oct_conv", text)
+    again = replace(TOOLS["oct_conv"](Params(text)), side_by_side=False)
+    in_turn = model_case(again, "gc200")
+    costs = found.modelled.simulation.cost_by_op
+    updates = [costs[f"{name}.update"].cycles for name in case.updated]
+    assert len(updates) == 4
+    assert in_turn.cycles - found.cycles == sum(updates) - max(updates)
 
 
 def test_an_op_without_a_rule_is_refused() -> None:
