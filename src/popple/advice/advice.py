@@ -14,8 +14,10 @@ from popple.advice.changes import (
     CHANGES,
     Change,
     halve_accumulators,
+    move_states_off_chip,
     num_chips,
     recompute,
+    share_states,
     shrink_micro_batch,
     split_over,
 )
@@ -36,6 +38,9 @@ _FAR = 1.5  # of a tile's memory: what remains to be changed does not save that 
 _BESIDE_SPLIT = tuple(c for c in CHANGES if c.apply is not recompute)
 # More micro-batches accumulate, so that nothing is known yet of accumulators.
 _WITH_ACCUMULATION = tuple(c for c in CHANGES if c.apply is halve_accumulators)
+_OF_STATES = tuple(
+    c for c in CHANGES if c.apply in (move_states_off_chip, share_states)
+)
 _SMALLER = tuple(c for c in CHANGES if c.name == "half the micro-batch")
 
 
@@ -213,7 +218,7 @@ class _Search:
         while case.options.micro_batch % factor == 0:
             size = case.options.micro_batch // factor
             smaller = Change(f"micro-batches of {size}", shrink_micro_batch(factor))
-            found = self._try(case, [smaller, *changes])
+            found = self._try(case, changes, [smaller])
             if found is None:
                 return best
             if found.outcome.fits:
@@ -226,16 +231,21 @@ class _Search:
     def _more_chips(
         self, case: Case, useful: list[Remedy], base: Outcome
     ) -> Remedy | None:
-        """A split over as few chips as can be, with what else it takes."""
+        """A split over as few chips as can be, with what else it takes.
+
+        The chips that a program has are tried first, if it has several."""
         best: Remedy | None = None
         names = {each.changes[0] for each in useful}
         some = [c for c in _BESIDE_SPLIT if c.name in names or c in _WITH_ACCUMULATION]
         for count in _counts(case):
             if not _has_room(case, count):
                 continue
-            split = Change(f"a pipeline over {count} IPUs", split_over(count))
+            name = f"a pipeline over {count} IPUs"
+            if count == num_chips(case):
+                name = "layers cut elsewhere"
+            split = Change(name, split_over(count))
             for changes in (some, _BESIDE_SPLIT):
-                found = self._try(case, [split, *changes])
+                found = self._try(case, changes, [split])
                 if found is None:
                     break
                 best = found
@@ -259,22 +269,27 @@ class _Search:
         made = [each for each in optional if each.name in found.changes]
         for each in made[:_MAX_DROPS]:
             rest = [change for change in made if change is not each]
-            fewer = self._try(case, [*needed, *rest])
+            fewer = self._try(case, rest, needed)
             if fewer and fewer.outcome.fits and _rank(fewer) < _rank(found):
                 found, made = fewer, rest
         return found
 
-    def _try(self, case: Case, changes: Iterable[Change]) -> Remedy | None:
-        """The changes one after the other, modelled; None if none applies."""
+    def _try(
+        self, case: Case, changes: Iterable[Change], needed: Sequence[Change] = ()
+    ) -> Remedy | None:
+        """The changes one after the other, modelled; None if a `needed` one does not
+        apply, or none at all."""
         made: list[str] = []
         how: list[str] = []
-        for change in changes:
+        for change in _in_order(needed, changes):
             if (changed := change.apply(case)) is not None:
                 case = changed.case
                 made.append(change.name)
                 # A later call of an option holds what an earlier one said, too.
                 called = _called(changed.how)
                 how = [*(h for h in how if _called(h) != called), changed.how]
+            elif change in needed:
+                return None
         if not made:
             return None
         try:
@@ -283,6 +298,13 @@ class _Search:
         except PoppleError:
             return None
         return Remedy(tuple(made), tuple(how), outcome, case)
+
+
+def _in_order(needed: Sequence[Change], changes: Iterable[Change]) -> list[Change]:
+    """What is needed first, but where states lie before that: splits count them."""
+    changes = list(changes)
+    states = [each for each in changes if each in _OF_STATES]
+    return [*states, *needed, *(each for each in changes if each not in states)]
 
 
 def _called(how: str) -> str:
@@ -324,7 +346,7 @@ def _counts(case: Case) -> list[int]:
     counts: list[int] = []
     count = 2
     while count <= most:
-        if count > num_chips(case):
+        if count >= num_chips(case):
             counts.append(count)
         count *= 2
     return counts
