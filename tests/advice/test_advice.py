@@ -141,3 +141,12 @@ def test_a_head_in_parts_takes_less_memory_at_a_time() -> None:
 def test_only_wide_weights_that_can_be_cut_are() -> None:
     assert cut_head(head_case(1024)) is None  # a feed-forward layer
     assert cut_head(head_case(2053)) is None  # a prime
+
+
+def test_what_is_captured_anew_is_changed_afterwards() -> None:
+    # The chip is too small for anything, so all changes are tried together.
+    case = stack_case(4, num_tiles=2, rows=2048)
+    case = replace(case, rebatch=lambda size: stack_case(4, 2, size))
+    together = max(advise_case(case).remedies, key=lambda each: len(each.changes))
+    assert together.changes[0] == "half the micro-batch"
+    assert together.case.options.memory.states_off_chip is not None

@@ -13,11 +13,10 @@ from typing import Any
 from popple.advice.changes import (
     CHANGES,
     Change,
+    Turn,
     halve_accumulators,
-    move_states_off_chip,
     num_chips,
     recompute,
-    share_states,
     shrink_micro_batch,
     split_over,
 )
@@ -38,9 +37,6 @@ _FAR = 1.5  # of a tile's memory: what remains to be changed does not save that 
 _BESIDE_SPLIT = tuple(c for c in CHANGES if c.apply is not recompute)
 # More micro-batches accumulate, so that nothing is known yet of accumulators.
 _WITH_ACCUMULATION = tuple(c for c in CHANGES if c.apply is halve_accumulators)
-_OF_STATES = tuple(
-    c for c in CHANGES if c.apply in (move_states_off_chip, share_states)
-)
 _SMALLER = tuple(c for c in CHANGES if c.name == "half the micro-batch")
 
 
@@ -217,7 +213,8 @@ class _Search:
         factor = 4
         while case.options.micro_batch % factor == 0:
             size = case.options.micro_batch // factor
-            smaller = Change(f"micro-batches of {size}", shrink_micro_batch(factor))
+            name, anew = f"micro-batches of {size}", shrink_micro_batch(factor)
+            smaller = Change(name, anew, Turn.CAPTURE)
             found = self._try(case, changes, [smaller])
             if found is None:
                 return best
@@ -243,7 +240,7 @@ class _Search:
             name = f"a pipeline over {count} IPUs"
             if count == num_chips(case):
                 name = "layers cut elsewhere"
-            split = Change(name, split_over(count))
+            split = Change(name, split_over(count), Turn.SPLIT)
             for changes in (some, _BESIDE_SPLIT):
                 found = self._try(case, changes, [split])
                 if found is None:
@@ -281,7 +278,7 @@ class _Search:
         apply, or none at all."""
         made: list[str] = []
         how: list[str] = []
-        for change in _in_order(needed, changes):
+        for change in sorted([*needed, *changes], key=lambda each: each.turn):
             if (changed := change.apply(case)) is not None:
                 case = changed.case
                 made.append(change.name)
@@ -298,13 +295,6 @@ class _Search:
         except PoppleError:
             return None
         return Remedy(tuple(made), tuple(how), outcome, case)
-
-
-def _in_order(needed: Sequence[Change], changes: Iterable[Change]) -> list[Change]:
-    """What is needed first, but where states lie before that: splits count them."""
-    changes = list(changes)
-    states = [each for each in changes if each in _OF_STATES]
-    return [*states, *needed, *(each for each in changes if each not in states)]
 
 
 def _called(how: str) -> str:

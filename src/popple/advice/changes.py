@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from popple.advice.split import find_layers, split_graph
 from popple.case import Case
@@ -42,12 +43,23 @@ class Changed:
     how: str
 
 
+class Turn(IntEnum):
+    """When a change is made, of several: what is captured anew loses all changes of
+    the graph and of options; splits count where states lie."""
+
+    CAPTURE = 0
+    STATES = 1
+    SPLIT = 2
+    OTHER = 3
+
+
 @dataclass(frozen=True)
 class Change:
     """A change by its name."""
 
     name: str
     apply: Callable[[Case], Changed | None]
+    turn: Turn = Turn.OTHER
 
 
 def _words(case: Case, poptorch: str, tensorflow: str) -> str:
@@ -302,10 +314,9 @@ def num_chips(case: Case) -> int:
 
 
 CHANGES = (
-    # First: the program is captured anew, what was changed of it before would be lost.
-    Change("half the micro-batch", shrink_micro_batch(2)),
-    Change("optimiser state off the chip", move_states_off_chip),
-    Change("optimiser state shared out over replicas", share_states),
+    Change("half the micro-batch", shrink_micro_batch(2), Turn.CAPTURE),
+    Change("optimiser state off the chip", move_states_off_chip, Turn.STATES),
+    Change("optimiser state shared out over replicas", share_states, Turn.STATES),
     Change("accumulators in half precision", halve_accumulators),
     Change("recomputation", recompute),
     Change("a checkpoint after every layer", add_checkpoints),
