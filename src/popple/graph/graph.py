@@ -18,6 +18,7 @@ from popple.graph.notes import NO_NOTES, Notes
 from popple.graph.ops import OPS, find_op
 from popple.graph.signature import Signature
 from popple.graph.types import TensorType
+from popple.quick import quick
 
 
 class Phase(enum.Enum):
@@ -56,6 +57,7 @@ class Redone(enum.Enum):
     NORMS = "normalisation alone"
 
 
+@quick
 @dataclass(frozen=True)
 class Value:
     """One tensor. `storage` names the Value whose memory this one shares.
@@ -70,6 +72,7 @@ class Value:
     storage: str = ""
 
 
+@quick
 @dataclass(frozen=True)
 class Op:
     """One operation: `kind` names its OpDef in the op table.

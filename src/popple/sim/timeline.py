@@ -23,6 +23,7 @@ from popple.program import (
     StreamCopy,
     label_of,
 )
+from popple.quick import quick
 from popple.sim.timing import Timing
 from popple.sim.unroll import UNNUMBERED, Span, Unroller
 
@@ -32,6 +33,7 @@ PhasesByOp = Mapping[str, str]
 HOST = "host"
 
 
+@quick
 @dataclass(frozen=True)
 class Slice:
     """A chip at work from one cycle to another.
