@@ -204,3 +204,13 @@ def test_compiled_graphs_send_too() -> None:
         first, second = outbox.receive()
         assert torch.equal(first, x * 2)
         assert torch.equal(second, x * 2 + 1)
+
+
+def test_inputs_arrive_however_they_lie() -> None:
+    wide = torch.arange(12.0).reshape(3, 4)
+    graphs = graphs_with(PlayedCapture())
+    for _ in range(NUM_PLAIN_RUNS + 1):
+        graphs.run("key", doubled, [wide])
+    for given in (wide + 1, (wide + 2).t().contiguous().t(), (wide + 3)[:, ::1].half()):
+        (found, *_) = graphs.run("key", doubled, [given])
+        assert torch.equal(found, 2 * given.float())
