@@ -19,11 +19,13 @@ _POOLS: dict[str, Callable[..., Tensor]] = {
 }
 _REDUCTIONS: dict[str, Callable[[Tensor, tuple[int, ...]], Tensor]] = {
     "ADD": torch.sum,
-    "SQUARE_ADD": lambda x, dims: x.square().sum(dims),
+    "SQUARE_ADD": lambda x, dims: torch.linalg.vector_norm(x, dim=dims),
     "MAX": torch.amax,
     "MIN": torch.amin,
     "LOG_ADD": torch.logsumexp,
 }
+# A sum of squares is the norm of a program without its root.
+_LAST_PASS = {"SQUARE_ADD": "sqrt"}
 
 
 def pooling_case(params: Params) -> Case:
@@ -71,7 +73,8 @@ def reduction_case(params: Params) -> Case:
         raise NotExpressed("a scaled or added reduction")
     x = zeros(*shape, dtype=params.dtype("type", "float"))
     reduce = _REDUCTIONS[operation]
-    return with_options(params, Case(Once(lambda x: reduce(x, dims), {"x": x})))
+    once = Once(lambda x: reduce(x, dims), {"x": x})
+    return with_options(params, Case(once, uncounted=_LAST_PASS.get(operation, "")))
 
 
 def _look_up_and_add(table: Tensor, deltas: Tensor, indices: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Octave convolution: a part of the channels lives on a field of half the size.
 
 Up to four convolutions, between low and high frequencies, run side by side. High ones
-are pooled before they reach the low field, low ones repeated before they are added to
+are pooled before they reach the low field, low ones repeated as they are added to
 the high one. The tool starts the backward pass at the results of the convolutions.
 """
 
@@ -68,10 +68,22 @@ class Octave(nn.Module):
         sums: dict[str, Tensor] = {}
         for (source, goal), value in results.items():
             value = value.detach()
-            if source == LOW and goal == HIGH:
-                value = F.interpolate(value, scale_factor=_FACTOR)
+            if goal == HIGH:
+                value = _in_squares(value, source)
             sums[goal] = sums[goal] + value if goal in sums else value
         return list(sums.values())
+
+
+def _in_squares(value: Tensor, source: str) -> Tensor:
+    """A high field as squares of cells; a low one as squares that repeat one cell.
+
+    The tool repeats cells by a view, which costs nothing before it is added.
+    """
+    if source == LOW:
+        return value[:, :, :, None, :, None]
+    height, width = value.shape[-2:]
+    sizes = height // _FACTOR, _FACTOR, width // _FACTOR, _FACTOR
+    return value.reshape(*value.shape[:2], *sizes)
 
 
 def octave_case(params: Params) -> Case:
@@ -93,7 +105,10 @@ def octave_case(params: Params) -> Case:
     }
     module = Octave(convolution(params, 2, 1), fields, weights)
     updated = frozenset(f"weights.{a}_{b}" for a, b in weights)
-    return with_options(params, Case(module, updated, backward="conv"))
+    # The weights of a multi-convolution are updated in the compute sets that they
+    # share (PopLibs poplin/MultiConvolution.cpp, applyMultiPlan).
+    case = Case(module, updated, backward="conv", side_by_side=True)
+    return with_options(params, case)
 
 
 def _channels(params: Params, side: str) -> dict[str, int]:

@@ -40,6 +40,9 @@ _LOADS, _OPERATIONS, _STORES = 9, 11, 1
 """Of nine cells: three weights, eight additions, three products, one result."""
 _LOOP = 6
 """Three rows of input and one of output move on; a comparison and a branch."""
+_ROW = 8
+"""Once for every row of cells: those four pointers set anew, a counter, a comparison
+and a branch, and the test whether the row has any cell."""
 _VERTEX = 20
 """Instructions to unpack the state of a vertex and to set up its loops; estimate."""
 _PIECE_CYCLES = 76
@@ -91,8 +94,9 @@ class Grid:
 class Blocks:
     """Cells of every tile of all chips, and what it gets from others by side.
 
-    `near` and `far` count cells of the rim that come from tiles of the same chip and
+    `near` and `far` count cells of the rims that come from tiles of the same chip and
     of other chips; `columns` counts those pieces of `near` that are one cell each.
+    Every worker has a rim of its own, so neighbours share cells that each of them gets.
     """
 
     heights: Array
@@ -106,8 +110,8 @@ class Blocks:
 def sweep(grid: Grid, target: Target) -> Program:
     """One sweep over the grid: copies, the exchange of rims, the vertices."""
     num_tiles = target.chip.num_tiles
-    blocks = _deal(grid, num_tiles)
-    shares = _share_out(blocks, target.chip.num_workers)
+    blocks = _deal(grid, num_tiles, target.chip.num_workers)
+    shares = _share_out(blocks.heights, blocks.widths, target.chip.num_workers)
     steps = [
         _gather(shares, grid, target),
         *_exchanges(blocks, grid),
@@ -117,7 +121,7 @@ def sweep(grid: Grid, target: Target) -> Program:
     return Program("sweep", grid.num_chips, num_tiles, {}, Sequence(tuple(steps)))
 
 
-def _deal(grid: Grid, num_tiles: int) -> Blocks:
+def _deal(grid: Grid, num_tiles: int, num_workers: int) -> Blocks:
     """The grid over chips, each chip's part over its tiles."""
     rows, columns = grid.chip_grid
     shape = (grid.num_chips, num_tiles)
@@ -129,19 +133,26 @@ def _deal(grid: Grid, num_tiles: int) -> Blocks:
         wide = _shares(grid.width, columns)[column]
         # Which sides of the chip's part border on another chip's.
         sides = (row > 0, row < rows - 1, column > 0, column < columns - 1)
-        part = _deal_to_tiles(tall, wide, num_tiles, grid.min_side)
+        part = _deal_to_tiles(tall, wide, num_tiles, grid.min_side, num_workers)
         used = len(part.heights)
         heights[chip, :used], widths[chip, :used] = part.heights, part.widths
         near[chip, :used], single[chip, :used] = part.near, part.columns
-        far[chip, :used] = part.far(sides)
         strides = (-columns, columns, -1, 1)
         for is_shared, stride, cells in zip(
-            sides, strides, (wide, wide, tall, tall), strict=True
+            sides, strides, part.outer_rims, strict=True
         ):
             if is_shared:
-                flows.append((chip + stride, chip, cells * grid.cells.bytes))
-    flat = (each.reshape(-1) for each in (heights, widths, near, far, single))
-    return Blocks(*flat, tuple(flows))
+                far[chip, :used] += cells
+                num_bytes = int(cells.sum()) * grid.cells.bytes
+                flows.append((chip + stride, chip, num_bytes))
+    return Blocks(
+        heights.reshape(-1),
+        widths.reshape(-1),
+        near.reshape(-1),
+        far.reshape(-1),
+        single.reshape(-1),
+        tuple(flows),
+    )
 
 
 @dataclass(frozen=True)
@@ -152,6 +163,7 @@ class _Part:
     widths: Array
     row: Array
     column: Array
+    shares: _WorkerShares
 
     @property
     def _edges(self) -> tuple[Array, Array, Array, Array]:
@@ -165,28 +177,39 @@ class _Part:
         )
 
     @property
+    def _lengths(self) -> tuple[Array, Array]:
+        """Cells of the rims above (or below) and left (or right) of a tile's workers.
+
+        Two workers one above the other both get the cells beside where they meet.
+        """
+        shares = self.shares
+        wide = self.widths + np.where(shares.is_by_rows, 0, 2 * shares.count)
+        tall = self.heights + np.where(shares.is_by_rows, 2 * shares.count, 0)
+        return wide, tall
+
+    @property
     def near(self) -> Array:
         """Cells of the rim that lie on this chip."""
         upper, lower, _, _ = self._edges
-        return self.widths * (2 - upper - lower) + self.columns
+        return self._lengths[0] * (2 - upper - lower) + self.columns
 
     @property
     def columns(self) -> Array:
         """Those left and right, each a message of its own."""
         _, _, left, right = self._edges
-        return self.heights * (2 - left - right)
+        return self._lengths[1] * (2 - left - right)
 
-    def far(self, sides: tuple[bool, bool, bool, bool]) -> Array:
-        """Cells of the rim that lie on other chips; `sides` says where there are."""
-        lengths = (self.widths, self.widths, self.heights, self.heights)
-        each = zip(self._edges, lengths, sides, strict=True)
-        return sum(
-            (edge * length for edge, length, is_shared in each if is_shared),
-            start=np.zeros_like(self.heights),
-        )
+    @property
+    def outer_rims(self) -> tuple[Array, ...]:
+        """Cells above, below, left and right of the tiles at that edge."""
+        wide, tall = self._lengths
+        pairs = zip(self._edges, (wide, wide, tall, tall), strict=True)
+        return tuple(edge * length for edge, length in pairs)
 
 
-def _deal_to_tiles(height: int, width: int, num_tiles: int, min_side: int) -> _Part:
+def _deal_to_tiles(
+    height: int, width: int, num_tiles: int, min_side: int, num_workers: int
+) -> _Part:
     """As many tiles as make their cells about square, wider and taller ones first."""
     most_columns = min(num_tiles, width // min_side)
     columns = min(most_columns, ceil(sqrt(num_tiles * width / height)))
@@ -194,7 +217,8 @@ def _deal_to_tiles(height: int, width: int, num_tiles: int, min_side: int) -> _P
     row, column = (each.reshape(-1) for each in np.indices((rows, columns)))
     heights = np.array(_shares(height, rows), np.int64)[row]
     widths = np.array(_shares(width, columns), np.int64)[column]
-    return _Part(heights, widths, row, column)
+    shares = _share_out(heights, widths, num_workers)
+    return _Part(heights, widths, row, column, shares)
 
 
 def _shares(total: int, count: int) -> list[int]:
@@ -229,8 +253,7 @@ class _WorkerShares:
     across: Array
 
 
-def _share_out(blocks: Blocks, num_workers: int) -> _WorkerShares:
-    heights, widths = blocks.heights, blocks.widths
+def _share_out(heights: Array, widths: Array, num_workers: int) -> _WorkerShares:
     is_by_rows = heights % num_workers * widths <= widths % num_workers * heights
     split = np.where(is_by_rows, heights, widths)
     count = np.minimum(split, num_workers)
@@ -274,7 +297,9 @@ def _stencil(shares: _WorkerShares, grid: Grid) -> Step:
     groups: list[VertexGroup] = []
     lines, longer = shares.lines, shares.num_longer
     for each, vertices in ((lines + 1, longer), (lines, shares.count - longer)):
-        cycles = each * shares.across * grid.cells.instructions + _VERTEX
+        rows = np.where(shares.is_by_rows, each, shares.across)
+        cells = each * shares.across
+        cycles = cells * grid.cells.instructions + rows * _ROW + _VERTEX
         groups.append(
             VertexGroup(
                 Codelet("Stencil", Thread.WORKER),

@@ -86,6 +86,9 @@ HALF = "_ipu_half"
 HALF_PRODUCT = "_popple_half_product"
 """On a product in single precision: the name of one in half that it stands for."""
 
+HALF_UPDATE = "_popple_half_update"
+"""On operands of an update: the operator that would take them, computed otherwise."""
+
 MULTI_CONV = "_ipu_multi_conv"
 """Notes on convolutions that run side by side, in text form."""
 

@@ -22,6 +22,8 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
+from popple.session.former_numpy import serve_former_names as _serve_former_names
+
 from . import _args_parser as _args_parser  # programs reach for these three
 from . import _impl as _impl
 from . import _poplar_executor as _poplar_executor
@@ -182,3 +184,6 @@ def __getattr__(name: str) -> _Any:
     """A name of an older release, or the error that it is none."""
     text = f"module 'poptorch' has no attribute '{name}'"
     return _get_former(_sys.modules[__name__], name, text)
+
+
+_serve_former_names()

@@ -1,6 +1,7 @@
 """The virtual machine that models attach to.
 
-`popple.device.find_machine` says which one (default: a Bow Pod16 that never blocks).
+`popple.device.find_machine` says which one (default: a Bow Pod16 that never blocks,
+unless POPTORCH_WAIT_FOR_IPU asks to wait for what other programs hold).
 Attaching holds as many IPUs as the model needs, in this process and against others;
 detaching lets go of them. On the IPU model nothing is held.
 """
@@ -47,10 +48,12 @@ def system() -> System:
 
 def _pod(min_chips: int = 0) -> Pod:
     try:
-        return Pod(find_machine(read_settings().target, min_chips=min_chips))
+        machine = find_machine(read_settings().target, min_chips=min_chips)
     except DeviceError as error:
         # A partition or a kind of pod that the environment names and nobody knows.
         raise Error(str(error)) from error
+    # Who asks to wait takes turns with others: a copy of the machine is always free.
+    return Pod(machine.without_copies() if _environment_says_wait() else machine)
 
 
 def is_ipu_model(options: Options) -> bool:

@@ -23,11 +23,17 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from popple.lazy import LazyModule
 from tensorflow_ipu import _former, _former_names, _notices, _tensorflow1, _watch
 from tensorflow_ipu._detection import DETECTION, is_imported_by_program
 from tensorflow_ipu.keras_layout import adoption, names, proxy
+
+if TYPE_CHECKING:
+    from popple.session import former_numpy
+else:
+    former_numpy = LazyModule("popple.session.former_numpy")
 
 HERE = Path(__file__).parent
 
@@ -155,6 +161,7 @@ def check_versions() -> None:
 def turn_to_ipu() -> None:
     """Bring what is already loaded in line with a program for the IPU."""
     adoption.adopt_if_loaded()
+    former_numpy.serve_former_names()
     if is_loaded("tensorflow"):
         forget_inner_keras()
         _tensorflow1.adapt()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from popple.case import Case
-from popple.graph import Graph, parse_graph
+from popple.graph import Graph, parse_graph, render_graph
 from popple.options import ModelOptions, UpdateOptions
 from popple.target import Target, load_system
 
@@ -46,3 +46,19 @@ def stack_case(num_layers: int, num_tiles: int = 16, rows: int = ROWS) -> Case:
     update = UpdateOptions("adam_update", 2, gradients)
     options = ModelOptions(micro_batch=rows, update=update)
     return Case(stack(num_layers, rows), Target(few), options, "poptorch")
+
+
+def tied_case(num_layers: int) -> Case:
+    """The stack without its backward pass, behind it a head with the first weights."""
+    case = stack_case(num_layers)
+    lines = render_graph(case.graph).splitlines()
+    kept = [line for line in lines if "backward" not in line and "output" not in line]
+    x = f"f16[{ROWS},{WIDTH}]"
+    kept[-1:] = [
+        f"  matmul %head : %head : {x} = (%x{num_layers}, %w0) "
+        'forward chip=0 stage=0 in "head"',
+        "  output %head",
+        "}",
+    ]
+    graph = parse_graph("\n".join(kept) + "\n")
+    return replace(case, graph=graph).with_options(update=None)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from popple.advice import (
     Advice,
+    Case,
     advise,
     advise_case,
     parse_case,
     render_advice,
     render_case,
 )
-from popple.advice.changes import move_states_off_chip, share_states
+from popple.advice.changes import cut_head, move_states_off_chip, share_states
 from popple.errors import ReportError
+from popple.graph import parse_graph
 from popple.pipeline import model_graph
 from tests.advice.stacks import stack_case
 
@@ -71,8 +74,8 @@ def test_a_model_too_large_for_a_chip_is_split_over_several() -> None:
     advice = advise_case(stack_case(8))
     assert advice.first is not None
     count = advice.first.outcome.num_chips
-    assert advice.first.changes[0] == f"a pipeline over {count} IPUs"
-    blocks = advice.first.how[0].count("poptorch.BeginBlock(model.layers[")
+    assert f"a pipeline over {count} IPUs" in advice.first.changes
+    blocks = "".join(advice.first.how).count("poptorch.BeginBlock(model.layers[")
     assert blocks == count - 1 > 0
     assert follow(advice)
 
@@ -109,3 +112,41 @@ def test_one_call_says_where_optimiser_state_lies() -> None:
     # A second call would undo the first, so it says both.
     assert "useOnChipStorage(False).useReplicatedTensorSharding(True)" in both.how
     assert moved.how.count("setOptimizerLocation") == 1
+
+
+def head_case(num_words: int) -> Case:
+    """One product of 64 rows with weights for so many words, on 16 tiles."""
+    x, w, y = "f16[64,256]", f"f16[256,{num_words}]", f"f16[64,{num_words}]"
+    graph = parse_graph(
+        f'graph "head" {{\n  input %x : {x}\n  weight %w : {w}\n'
+        f"  matmul %y : %y : {y} = (%x, %w) forward chip=0 stage=0\n  output %y\n}}\n"
+    )
+    return replace(stack_case(1), graph=graph).with_options(update=None)
+
+
+def test_a_head_in_parts_takes_less_memory_at_a_time() -> None:
+    case = head_case(4004)
+    changed = cut_head(case)
+    assert changed is not None
+    # The least number from 4 on that divides 4004.
+    assert "OutputChannels, 4)" in changed.how
+    whole, parts = (
+        model_graph(each.graph, each.target, each.options).simulation
+        for each in (case, changed.case)
+    )
+    assert parts.peak_tile_bytes < whole.peak_tile_bytes
+    assert cut_head(changed.case) is None
+
+
+def test_only_wide_weights_that_can_be_cut_are() -> None:
+    assert cut_head(head_case(1024)) is None  # a feed-forward layer
+    assert cut_head(head_case(2053)) is None  # a prime
+
+
+def test_what_is_captured_anew_is_changed_afterwards() -> None:
+    # The chip is too small for anything, so all changes are tried together.
+    case = stack_case(4, num_tiles=2, rows=2048)
+    case = replace(case, rebatch=lambda size: stack_case(4, 2, size))
+    together = max(advise_case(case).remedies, key=lambda each: len(each.changes))
+    assert together.changes[0] == "half the micro-batch"
+    assert together.case.options.memory.states_off_chip is not None

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from popple.advice.split import Layer, choose_cuts, find_layers, split_graph, unit_of
+from popple.advice.split import (
+    Layer,
+    Tail,
+    choose_cuts,
+    find_layers,
+    split_graph,
+    unit_of,
+)
 from popple.graph import Phase
-from tests.advice.stacks import stack, stack_case
+from tests.advice.stacks import stack, stack_case, tied_case
 
 
 @pytest.mark.parametrize(
@@ -45,7 +52,7 @@ def test_each_stage_lies_on_one_chip_and_data_flow_forward() -> None:
     case = stack_case(6)
     split = split_graph(case.graph, case.options, 3)
     assert split is not None
-    assert split.begins == ("layers.2", "layers.4")
+    assert split.begins == (("layers.2", 1), ("layers.4", 2))
     places = {(op.chip, op.stage) for op in split.graph.ops}
     assert places == {(0, 0), (1, 1), (2, 2)}
     stages = [op.stage for op in split.graph.ops if op.phase is Phase.FORWARD]
@@ -55,3 +62,21 @@ def test_each_stage_lies_on_one_chip_and_data_flow_forward() -> None:
 def test_there_are_no_more_stages_than_layers() -> None:
     case = stack_case(2)
     assert split_graph(case.graph, case.options, 3) is None
+
+
+def test_states_that_come_for_the_update_count_once_a_chip() -> None:
+    # 2 + 2 + 4 on the first chip and 4 * 2 on the other one; without, 3 layers each.
+    layers = [Layer("0", 2, 0, 0, 4), *(Layer(str(n), 2, 0, 0) for n in range(1, 6))]
+    assert choose_cuts(layers, 2) == [2]
+
+
+def test_a_tied_head_returns_to_the_chip_of_its_table() -> None:
+    # The head adds 6 to the first chip: 2 + 6 there, 2 + 2 + 2 on the second.
+    layers = [Layer(str(n), 2, 0, 0) for n in range(4)] + [Layer("4", 6, 0, 0)]
+    assert choose_cuts(layers, 2, Tail(0, 4)) == [1, 4]
+    case = tied_case(4)
+    split = split_graph(case.graph, case.options, 2)
+    assert split is not None
+    assert split.begins[-1] == ("head", 0)
+    places = {(op.chip, op.stage) for op in split.graph.ops}
+    assert places == {(0, 0), (1, 1), (0, 2)}

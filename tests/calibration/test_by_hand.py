@@ -29,27 +29,31 @@ def test_four_times_the_cells_take_four_times_as_long(cells: Cells) -> None:
         simulate(sweep(Grid(side, side, cells), TARGET), TARGET).cost_by_op[STENCIL]
         for side in (340, 680)
     )
-    assert large.cycles == pytest.approx(4 * small.cycles, rel=0.1)
+    assert large.cycles == pytest.approx(4 * small.cycles, rel=0.15)
 
 
 def test_a_tile_in_the_middle_gets_the_cells_around_it() -> None:
     # 340 x 340 cells: 35 columns of tiles, 34 rows; most blocks are 10 by 9 or 10.
     received = rims(sweep(Grid(340, 340, CELLS["half4"]), TARGET)).received_by_tile
-    assert received.maximum == 8 * (10 + 10 + 10 + 10)
+    # Six workers share the rows; each gets the corners of its own part as well.
+    beside = 10 + 2 * 6
+    assert received.maximum == 8 * (10 + 10 + beside + beside)
 
 
-def test_the_sum_of_rims_is_every_inner_border_twice() -> None:
-    received = rims(sweep(Grid(340, 350, CELLS["half4"]), TARGET)).received_by_tile
-    # 36 columns of tiles in 33 rows: 35 and 32 borders between them.
-    assert received.total == 8 * 2 * (35 * 340 + 32 * 350)
+def test_workers_have_rims_of_their_own() -> None:
+    grid = Grid(6, 12, CELLS["half4"], min_side=6)
+    received = rims(sweep(grid, TARGET)).received_by_tile
+    # Two tiles, one row for each worker: three cells of the other tile beside it.
+    assert received.total == 8 * 2 * 6 * 3
 
 
 def test_chips_send_each_other_whole_borders() -> None:
     target = load_target("dss8440", 4)
     program = sweep(Grid(200, 300, CELLS["float"], 4), target)
     step = next(s for s in steps_of(program) if isinstance(s, GlobalExchange))
-    # Two by two chips of 100 by 150 cells of 16 bytes.
-    assert sorted(step.flows)[:2] == [(0, 1, 1600), (0, 2, 2400)]
+    # Two by two chips of 100 by 150 cells of 16 bytes; a row for each worker, so that
+    # each cell beside is in the rims of three.
+    assert sorted(step.flows)[:2] == [(0, 1, 3 * 1600), (0, 2, 2400)]
     assert len(step.flows) == 8
 
 

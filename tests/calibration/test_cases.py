@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from benchmarks.calibration.bert import Bert, Form, Shape, Stage, with_dtype
 from benchmarks.calibration.clip import Clip
-from benchmarks.calibration.compiler import TOOLS
+from benchmarks.calibration.compiler import TOOLS, start_cycles
 from benchmarks.calibration.configurations import PUBLIC, read_settings
 from benchmarks.calibration.footprints import layer_sizes
 from benchmarks.calibration.kernels import kernel_rows
@@ -59,6 +60,29 @@ def test_a_product_is_added_in_place() -> None:
     assert kinds("gemm", "--m 8 --k 16 --n 32")[:2] == ["matmul", "add"]
 
 
+@pytest.mark.parametrize(
+    ("tool", "text", "num_syncs"),
+    [
+        ("fc", "--input-size 16 --output-size 16 --bias 0", 2),
+        ("reduction", "--shape=8,64 --dims=0 --type=half", 1),
+        ("gemm", "--m 8 --k 16 --n 32", 0),
+    ],
+)
+def test_a_program_without_code_begins_with_a_sync(
+    tool: str, text: str, num_syncs: int
+) -> None:
+    # A layer runs forward and backward as two programs; products compile code.
+    case, found = modelled(tool, text)
+    assert start_cycles(tool, case, found) == num_syncs * 600
+
+
+def test_a_sum_of_squares_takes_no_root() -> None:
+    text = "--shape=8,64 --dims=0 --type=half --operation="
+    squares = modelled("reduction", f"{text}SQUARE_ADD")[1].cycles
+    # Squares are taken on the way, at no cost.
+    assert squares == modelled("reduction", f"{text}ADD")[1].cycles
+
+
 def test_padding_on_one_side() -> None:
     text = "--field {8,8} --kernel-size 3 --padding-lower 1 --stride 2 --bias 0"
     case = TOOLS["conv"](Params(f"{text} --input-channels 4 --output-channels 4"))
@@ -79,6 +103,17 @@ def test_an_octave_without_low_inputs_has_two_convolutions() -> None:
     text = "--field {8,8} --input-channels 4 --output-channels 8"
     found = kinds("oct_conv", f"{text} --alpha-in 0 --alpha-out 0.25")
     assert found.count("conv") == 2
+
+
+def test_updates_of_an_octave_run_side_by_side() -> None:
+    text = "--field {8,8} --input-channels 32 --output-channels 32 --alpha 0.5"
+    case, found = modelled("oct_conv", text)
+    again = replace(TOOLS["oct_conv"](Params(text)), side_by_side=False)
+    in_turn = model_case(again, "gc200")
+    costs = found.modelled.simulation.cost_by_op
+    updates = [costs[f"{name}.update"].cycles for name in case.updated]
+    assert len(updates) == 4
+    assert in_turn.cycles - found.cycles == sum(updates) - max(updates)
 
 
 def test_an_op_without_a_rule_is_refused() -> None:

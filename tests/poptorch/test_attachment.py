@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -86,6 +89,53 @@ def test_waiting_ends_when_an_ipu_is_free(
     assert attachment.is_held
     texts = [record.getMessage() for record in traced.records]
     assert texts.count("No IPU available, sleeping") == 1
+
+
+HOLD_ELSEWHERE = """
+import sys
+from popple.device import Pod, find_machine
+
+lease = Pod(find_machine()).acquire(id=1)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder() -> Iterator[subprocess.Popen[str]]:
+    """Another program, which holds device 1 of the default machine."""
+    command = [sys.executable, "-c", HOLD_ELSEWHERE]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_another_program_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, holder: subprocess.Popen[str]
+) -> None:
+    monkeypatch.setenv("POPTORCH_WAIT_FOR_IPU", "1")
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        holder.communicate("")  # it ends, and lets go
+
+    attachment = Attachment(options().useIpuId(1), wait=wait)
+    attachment.hold(1)
+    assert (attachment.is_held, len(waits)) == (True, 1)
+
+
+def test_another_program_is_no_obstacle_to_who_does_not_wait(
+    holder: subprocess.Popen[str],
+) -> None:
+    attachment = Attachment(options().useIpuId(1), wait=lambda s: pytest.fail("waits"))
+    attachment.hold(1)
+    assert attachment.is_held
+    assert holder.poll() is None
 
 
 def test_waiting_does_not_help_where_there_is_no_such_device(

@@ -13,6 +13,7 @@ import time
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from os import getenv
 from typing import Any
 
 import pytest
@@ -140,6 +141,40 @@ def test_variables_named_in_code_count() -> None:
     before = digest(reads_environment, {})
     assert digest(reads_environment, {"A_SWITCH": "1"}) != before
     assert digest(reads_environment, {"ANOTHER": "1"}) == before
+
+
+SWITCH = "A_SWITCH"
+READ_BY_NAME: dict[str, Callable[[str], Any]] = {
+    "environ": lambda _: os.environ["A_SWITCH"],
+    "get": lambda given: os.environ.get("A_SWITCH", given),
+    "getenv": lambda given: os.getenv("A_SWITCH", given),
+    "in": lambda _: "A_SWITCH" in os.environ,
+    "a global name": lambda _: os.environ.get(SWITCH),
+    "a global reader": lambda _: getenv(SWITCH),
+}
+READ_BY_MADE_NAME: dict[str, Callable[[str], Any]] = {
+    "environ": lambda given: os.environ[f"A_{given}"],
+    "get": lambda given: os.environ.get("A_" + given, "0"),
+    "getenv": lambda given: os.getenv(f"A_{given}", "0"),
+    "sum": lambda given: os.getenv("A_" + given),
+    "in": lambda given: f"A_{given}" in os.environ,
+    "an argument": lambda given: os.environ[given],
+    "all": lambda _: dict(os.environ),
+    "a global reader": lambda given: getenv(given),
+}
+
+
+@pytest.mark.parametrize("case", READ_BY_NAME)
+def test_variables_count_however_they_are_read(case: str) -> None:
+    before = digest(READ_BY_NAME[case], {})
+    assert digest(READ_BY_NAME[case], {"A_SWITCH": "1"}) != before
+    assert digest(READ_BY_NAME[case], {"ANOTHER": "1"}) == before
+
+
+@pytest.mark.parametrize("case", READ_BY_MADE_NAME)
+def test_variables_whose_names_are_made_cannot_be_judged(case: str) -> None:
+    with pytest.raises(Unknown, match="by names that it makes"):
+        digest(READ_BY_MADE_NAME[case], {"A_SWITCH": "1"})
 
 
 def reads_clock() -> float:

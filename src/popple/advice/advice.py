@@ -13,6 +13,7 @@ from typing import Any
 from popple.advice.changes import (
     CHANGES,
     Change,
+    Turn,
     halve_accumulators,
     num_chips,
     recompute,
@@ -212,8 +213,9 @@ class _Search:
         factor = 4
         while case.options.micro_batch % factor == 0:
             size = case.options.micro_batch // factor
-            smaller = Change(f"micro-batches of {size}", shrink_micro_batch(factor))
-            found = self._try(case, [smaller, *changes])
+            name, anew = f"micro-batches of {size}", shrink_micro_batch(factor)
+            smaller = Change(name, anew, Turn.CAPTURE)
+            found = self._try(case, changes, [smaller])
             if found is None:
                 return best
             if found.outcome.fits:
@@ -226,16 +228,21 @@ class _Search:
     def _more_chips(
         self, case: Case, useful: list[Remedy], base: Outcome
     ) -> Remedy | None:
-        """A split over as few chips as can be, with what else it takes."""
+        """A split over as few chips as can be, with what else it takes.
+
+        The chips that a program has are tried first, if it has several."""
         best: Remedy | None = None
         names = {each.changes[0] for each in useful}
         some = [c for c in _BESIDE_SPLIT if c.name in names or c in _WITH_ACCUMULATION]
         for count in _counts(case):
             if not _has_room(case, count):
                 continue
-            split = Change(f"a pipeline over {count} IPUs", split_over(count))
+            name = f"a pipeline over {count} IPUs"
+            if count == num_chips(case):
+                name = "layers cut elsewhere"
+            split = Change(name, split_over(count), Turn.SPLIT)
             for changes in (some, _BESIDE_SPLIT):
-                found = self._try(case, [split, *changes])
+                found = self._try(case, changes, [split])
                 if found is None:
                     break
                 best = found
@@ -259,22 +266,27 @@ class _Search:
         made = [each for each in optional if each.name in found.changes]
         for each in made[:_MAX_DROPS]:
             rest = [change for change in made if change is not each]
-            fewer = self._try(case, [*needed, *rest])
+            fewer = self._try(case, rest, needed)
             if fewer and fewer.outcome.fits and _rank(fewer) < _rank(found):
                 found, made = fewer, rest
         return found
 
-    def _try(self, case: Case, changes: Iterable[Change]) -> Remedy | None:
-        """The changes one after the other, modelled; None if none applies."""
+    def _try(
+        self, case: Case, changes: Iterable[Change], needed: Sequence[Change] = ()
+    ) -> Remedy | None:
+        """The changes one after the other, modelled; None if a `needed` one does not
+        apply, or none at all."""
         made: list[str] = []
         how: list[str] = []
-        for change in changes:
+        for change in sorted([*needed, *changes], key=lambda each: each.turn):
             if (changed := change.apply(case)) is not None:
                 case = changed.case
                 made.append(change.name)
                 # A later call of an option holds what an earlier one said, too.
                 called = _called(changed.how)
                 how = [*(h for h in how if _called(h) != called), changed.how]
+            elif change in needed:
+                return None
         if not made:
             return None
         try:
@@ -324,7 +336,7 @@ def _counts(case: Case) -> list[int]:
     counts: list[int] = []
     count = 2
     while count <= most:
-        if count > num_chips(case):
+        if count >= num_chips(case):
             counts.append(count)
         count *= 2
     return counts

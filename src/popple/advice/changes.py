@@ -8,16 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from popple.advice.split import find_layers, split_graph
 from popple.case import Case
-from popple.graph import DType, Op, Phase, Role, Strategy, get_op
+from popple.graph import (
+    DType,
+    Graph,
+    Op,
+    Phase,
+    Role,
+    SerialSplit,
+    SplitDimension,
+    Strategy,
+    get_op,
+)
 from popple.options import MemoryOptions
 
 _SMALL_PROPORTION = 0.15
 # PopART's least sizes: smaller tensors are not worth their transfers.
 _MIN_OFF_CHIP = 2
 _MIN_SHARED = 8192
+_WIDE = 4
+"""A feed-forward layer has four columns for each row; a head over words far more."""
+_MIN_PARTS = 4
+"""The vendor's programs cut the head of a language model into 2 to 8 parts."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +43,23 @@ class Changed:
     how: str
 
 
+class Turn(IntEnum):
+    """When a change is made, of several: what is captured anew loses all changes of
+    the graph and of options; splits count where states lie."""
+
+    CAPTURE = 0
+    STATES = 1
+    SPLIT = 2
+    OTHER = 3
+
+
 @dataclass(frozen=True)
 class Change:
     """A change by its name."""
 
     name: str
     apply: Callable[[Case], Changed | None]
+    turn: Turn = Turn.OTHER
 
 
 def _words(case: Case, poptorch: str, tensorflow: str) -> str:
@@ -173,6 +199,38 @@ def add_checkpoints(case: Case) -> Changed | None:
     return Changed(replace(case, graph=graph.with_ops(ops)), how)
 
 
+def cut_head(case: Case) -> Changed | None:
+    """Products with the widest weights, those of a head over words, in parts."""
+    graph = case.graph
+    heads = {op.name: parts for op in graph.ops if (parts := _parts_of(op, graph))}
+    # Layers of TensorFlow that compute a product in parts have weights of their own.
+    if not heads or case.framework == "tensorflow":
+        return None
+    ops = [_cut(op, heads[op.name]) if op.name in heads else op for op in graph.ops]
+    mode = "poptorch.MatMulSerializationMode.OutputChannels"
+    parts = max(heads.values())
+    how = f"poptorch.serializedMatMul(x, weight.t(), {mode}, {parts}) for the head"
+    return Changed(replace(case, graph=graph.with_ops(ops)), how)
+
+
+def _parts_of(op: Op, graph: Graph) -> int | None:
+    """In how many parts a product over words can be; they have to be equal."""
+    if op.kind != "matmul" or op.phase is not Phase.FORWARD or op.notes.serial_split:
+        return None
+    weight = op.inputs[1]
+    rows, columns = graph.type_of(weight).shape[-2:]
+    is_weight = graph.values[graph.root(weight)].role is Role.WEIGHT
+    if not is_weight or columns <= _WIDE * rows:
+        return None
+    divisors = (n for n in range(_MIN_PARTS, columns // rows) if columns % n == 0)
+    return next(divisors, None)
+
+
+def _cut(op: Op, parts: int) -> Op:
+    split = SerialSplit(SplitDimension.COLUMNS, parts)
+    return replace(op, notes=replace(op.notes, serial_split=split))
+
+
 def shrink_micro_batch(factor: int) -> Callable[[Case], Changed | None]:
     """Fewer samples at a time, in as many more micro-batches."""
 
@@ -193,41 +251,46 @@ def shrink_micro_batch(factor: int) -> Callable[[Case], Changed | None]:
     return apply
 
 
-def split_over(num_stages: int) -> Callable[[Case], Changed | None]:
-    """A pipeline of so many stages, one on each chip."""
+def split_over(count: int) -> Callable[[Case], Changed | None]:
+    """A pipeline over so many chips."""
 
     def apply(case: Case) -> Changed | None:
-        if num_stages * case.options.replicas > case.target.system.num_chips:
+        if count * case.options.replicas > case.target.system.num_chips:
             return None
-        split = split_graph(case.graph, case.options, num_stages)
+        split = split_graph(case.graph, case.options, count)
         if split is None:
             return None
-        training = case.graph.is_training
-        least = 2 * num_stages - 1
-        options = case.options
-        changed = replace(
-            case, graph=split.graph, target=case.target.with_chips(num_stages)
-        ).with_options(
+        target = case.target.with_chips(count)
+        changed = replace(case, graph=split.graph, target=target).with_options(
             strategy=Strategy.PIPELINED,
             recompute=True,
-            accumulation=max(options.accumulation, least)
-            if training
-            else options.accumulation,
-            device_iterations=options.device_iterations
-            if training
-            else max(options.device_iterations, num_stages),
+            **_rounds(case, len(split.begins) + 1),
         )
         return Changed(changed, _split_words(case, split.begins, changed))
 
     return apply
 
 
-def _split_words(case: Case, begins: tuple[str, ...], changed: Case) -> str:
+def _rounds(case: Case, num_stages: int) -> dict[str, int]:
+    """How often a pipeline runs at least: once for each of its stages."""
+    options = case.options
+    if case.graph.is_training:
+        return {"accumulation": max(options.accumulation, 2 * num_stages - 1)}
+    return {"device_iterations": max(options.device_iterations, num_stages)}
+
+
+def _split_words(case: Case, begins: tuple[tuple[str, int], ...], changed: Case) -> str:
     layers = [
-        f"poptorch.BeginBlock({_in_python(name)}, ipu_id={index})"
-        for index, name in enumerate(begins, start=1)
+        f"poptorch.BeginBlock({_in_python(name)}, ipu_id={chip})"
+        for name, chip in begins
     ]
-    stages = [f"stage {index} begins with {n}" for index, n in enumerate(begins, 1)]
+    if [chip for _, chip in begins] != sorted({chip for _, chip in begins}):
+        kind = "poptorch.PipelinedExecution(poptorch.AutoStage.AutoIncrement)"
+        layers.append(f"options.setExecutionStrategy({kind})")
+    stages = [
+        f"stage {index} begins with {name}, on IPU {chip}"
+        for index, (name, chip) in enumerate(begins, 1)
+    ]
     text = _words(case, "; ".join(layers), "; ".join(stages))
     count = changed.options.accumulation
     if count != case.options.accumulation:
@@ -251,13 +314,13 @@ def num_chips(case: Case) -> int:
 
 
 CHANGES = (
-    # First: the program is captured anew, what was changed of it before would be lost.
-    Change("half the micro-batch", shrink_micro_batch(2)),
-    Change("optimiser state off the chip", move_states_off_chip),
-    Change("optimiser state shared out over replicas", share_states),
+    Change("half the micro-batch", shrink_micro_batch(2), Turn.CAPTURE),
+    Change("optimiser state off the chip", move_states_off_chip, Turn.STATES),
+    Change("optimiser state shared out over replicas", share_states, Turn.STATES),
     Change("accumulators in half precision", halve_accumulators),
     Change("recomputation", recompute),
     Change("a checkpoint after every layer", add_checkpoints),
+    Change("the head in parts", cut_head),
     Change("half-precision partial sums", halve_partials),
     Change("less memory for temporaries of plans", lower_proportion),
 )

@@ -3,7 +3,9 @@
 In: a captured graph and a number of chips. Out: the same graph with each layer on a
 chip of its own pipeline stage, and which layer begins each stage. Layers follow each
 other as the forward pass runs them; parts are chosen so that the fullest chip, by an
-estimate of what stays on it and what is stashed, is as empty as can be.
+estimate of what stays on it and what is stashed, is as empty as can be. The last layers
+return to an earlier chip if they read weights that lie there, as a head does that is
+tied to a table of words.
 """
 
 from __future__ import annotations
@@ -19,48 +21,70 @@ from popple.options import ModelOptions
 @dataclass(frozen=True)
 class Layer:
     """Neighbouring forward ops of one module: `kept` bytes stay on the chip for the
-    whole run, `made` bytes are activations, `entering` bytes come from before."""
+    whole run, `made` bytes are activations, `entering` bytes come from before; states
+    of one weight of up to `updated` bytes come to the chip for its update."""
 
     name: str
     kept: int
     made: int
     entering: int
+    updated: int = 0
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Layers from `first` on read weights of layer `owner`, and so lie on its chip."""
+
+    owner: int
+    first: int
 
 
 @dataclass(frozen=True)
 class Split:
-    """A graph over `num_stages` chips; `begins` are the layers that begin stages."""
+    """A graph over several chips; `begins` are the layers that begin stages, each with
+    the chip of its stage."""
 
     graph: Graph
-    begins: tuple[str, ...]
-
-    @property
-    def num_stages(self) -> int:
-        """Forward stages, one on each chip."""
-        return len(self.begins) + 1
+    begins: tuple[tuple[str, int], ...]
 
 
 def split_graph(
-    graph: Graph, options: ModelOptions, num_stages: int, *, one_chip: bool = False
+    graph: Graph, options: ModelOptions, num_chips: int, *, one_chip: bool = False
 ) -> Split | None:
-    """The graph in so many stages; None if it has fewer layers or cannot be cut.
+    """The graph in a stage for each chip; None if it has fewer layers or cannot be cut.
 
     With `one_chip` the stages stay on the first chip, for recomputation between them.
     """
     layer_of = find_layers(graph)
     names = _names(graph, layer_of)
-    if len(names) < num_stages or graph.functions:
+    tail = None if one_chip else find_tail(graph, layer_of)
+    if (tail.first if tail else len(names)) < num_chips or graph.functions:
         return None
     layers = measure_layers(graph, options, layer_of, len(names))
-    cuts = choose_cuts(layers, num_stages)
+    cuts = choose_cuts(layers, num_chips, tail)
     stage_of = _stages(len(names), cuts)
-    ops = _placed(graph, layer_of, stage_of, one_chip)
-    chips = 1 if one_chip else num_stages
-    execution = replace(graph.execution, num_chips=chips)
-    return Split(
-        replace(graph, ops=ops, execution=execution),
-        tuple(names[cut] for cut in cuts),
+    chips = [0 if one_chip else stage for stage in range(len(cuts) + 1)]
+    if tail:
+        chips[-1] = stage_of[tail.owner]
+    ops = _placed(graph, layer_of, stage_of, chips)
+    execution = replace(graph.execution, num_chips=1 if one_chip else num_chips)
+    begins = tuple(
+        (names[cut], chip) for cut, chip in zip(cuts, chips[1:], strict=True)
     )
+    return Split(replace(graph, ops=ops, execution=execution), begins)
+
+
+def find_tail(graph: Graph, layer_of: dict[str, int]) -> Tail | None:
+    """The last layers, from the first one on that reads weights of another layer."""
+    owners: dict[str, int] = {}
+    for op in _of_phase(graph, Phase.FORWARD):
+        layer = layer_of[op.name]
+        for root in map(graph.root, op.inputs):
+            if graph.values[root].role is not Role.WEIGHT:
+                continue
+            if (owner := owners.setdefault(root, layer)) < layer:
+                return Tail(owner, layer)
+    return None
 
 
 def find_layers(graph: Graph) -> dict[str, int]:
@@ -113,7 +137,7 @@ def measure_layers(
     graph: Graph, options: ModelOptions, layer_of: dict[str, int], count: int
 ) -> list[Layer]:
     """Bytes of every layer, by which parts are balanced."""
-    kept, made, entering = [0] * count, [0] * count, [0] * count
+    kept, made, entering, updated = ([0] * count for _ in range(4))
     makers = {name: op for op in graph.ops for name in op.outputs}
     seen: set[str] = set()
     crossed: set[tuple[str, int]] = set()
@@ -125,13 +149,16 @@ def measure_layers(
             if role is Role.WEIGHT and root not in seen:
                 seen.add(root)
                 kept[layer] += _kept_bytes(graph, options, root)
+                states = _visiting_bytes(graph, options, root)
+                updated[layer] = max(updated[layer], states)
             is_from_before = source is not None and layer_of[source.name] != layer
             if is_from_before and (name, layer) not in crossed:
                 crossed.add((name, layer))
                 entering[layer] += graph.type_of(name).num_bytes
         if not get_op(op.kind).is_view:
             made[layer] += sum(graph.type_of(n).num_bytes for n in op.outputs)
-    return [Layer(str(n), kept[n], made[n], entering[n]) for n in range(count)]
+    sizes = zip(kept, made, entering, updated, strict=True)
+    return [Layer(str(n), *each) for n, each in enumerate(sizes)]
 
 
 def kept_bytes(graph: Graph, options: ModelOptions) -> int:
@@ -140,18 +167,27 @@ def kept_bytes(graph: Graph, options: ModelOptions) -> int:
     return sum(_kept_bytes(graph, options, value.name) for value in weights)
 
 
-def choose_cuts(layers: Sequence[Layer], num_stages: int) -> list[int]:
-    """The layers that begin a stage, the first stage left out; the fullest is least."""
+def choose_cuts(
+    layers: Sequence[Layer], num_chips: int, tail: Tail | None = None
+) -> list[int]:
+    """The layers that begin a stage, the first stage left out; the fullest chip is as
+    empty as can be. A tail is a stage more."""
+    last = [] if tail is None else list(layers[tail.first :])
+    body = layers[: tail.first] if tail else layers
+    num_stages = num_chips + bool(last)
 
     def cost(stage: int, first: int, end: int) -> int:
         # A stage keeps what enters it until the backward pass comes back to it.
         depth = 2 * (num_stages - 1 - stage) + 1
-        inside = layers[first:end]
-        stays = sum(layer.kept for layer in inside)
-        largest = max(layer.made for layer in inside)
-        return stays + depth * layers[first].entering + largest
+        is_shared = tail is not None and first <= tail.owner < end
+        here = [*body[first:end], *(last if is_shared else [])]
+        stays = sum(layer.kept for layer in here)
+        # Forward and backward passes are over when weights are updated.
+        largest = max(max(layer.made, layer.updated) for layer in here)
+        return stays + depth * body[first].entering + largest
 
-    return list(_best(cost, num_stages, len(layers)))
+    cuts = list(_best(cost, num_chips, len(body)))
+    return [*cuts, tail.first] if tail else cuts
 
 
 def _best(
@@ -187,11 +223,28 @@ def _kept_bytes(graph: Graph, options: ModelOptions, weight: str) -> int:
     update = options.update
     if update is None or weight not in update.gradients:
         return kind.num_bytes
-    # States are in float numbers unless a program says else.
-    states = update.num_states if options.memory.states_off_chip is None else 0
+    is_on_chip = options.memory.states_off_chip is None
+    states = _state_bytes(graph, options, weight) if is_on_chip else 0
     accumulator = update.accumulator_dtype or kind.dtype
     summed = accumulator.num_bytes if options.accumulation > 1 else 0
-    return kind.num_bytes + (4 * states + summed) * kind.num_elements
+    return kind.num_bytes + states + summed * kind.num_elements
+
+
+def _visiting_bytes(graph: Graph, options: ModelOptions, weight: str) -> int:
+    """States of a weight that are on the chip for its update only."""
+    is_on_chip = options.memory.states_off_chip is None
+    return 0 if is_on_chip else _state_bytes(graph, options, weight)
+
+
+def _state_bytes(graph: Graph, options: ModelOptions, weight: str) -> int:
+    """States of a weight, or the share of them that a replica has."""
+    update = options.update
+    if update is None or weight not in update.gradients:
+        return 0
+    # States are in float numbers unless a program says else.
+    size = 4 * update.num_states * graph.type_of(weight).num_elements
+    is_shared = options.memory.shared_updates is not None
+    return size // options.replicas if is_shared else size
 
 
 def _stages(count: int, cuts: Sequence[int]) -> list[int]:
@@ -199,7 +252,7 @@ def _stages(count: int, cuts: Sequence[int]) -> list[int]:
 
 
 def _placed(
-    graph: Graph, layer_of: dict[str, int], stage_of: list[int], one_chip: bool
+    graph: Graph, layer_of: dict[str, int], stage_of: list[int], chips: list[int]
 ) -> tuple[Op, ...]:
     """All ops in the stages of their layers; forward data flow to later ones only."""
     reached: dict[str, int] = {}
@@ -209,7 +262,7 @@ def _placed(
         if op.phase is Phase.FORWARD:
             stage = max([stage, *(reached.get(name, 0) for name in op.inputs)])
             reached.update(dict.fromkeys(op.outputs, stage))
-        ops.append(op.with_place(0 if one_chip else stage, stage))
+        ops.append(op.with_place(chips[stage], stage))
     return tuple(ops)
 
 

@@ -47,6 +47,10 @@ class Machine:
         directory = self.directory.parent / str(copy)
         return replace(self, name=name, directory=directory, copy=copy)
 
+    def without_copies(self) -> Machine:
+        """This machine for those who mean this one: what others hold is not free."""
+        return replace(self, is_elastic=False)
+
 
 def make_machine(name: str, origin: str, directory: Path) -> Machine:
     """An exclusive machine with all chips of a system."""

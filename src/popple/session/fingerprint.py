@@ -32,8 +32,10 @@ from popple.session.outside import (
     codes_in,
     find_call,
     find_source,
+    looks_up,
 )
 from popple.session.packages import Packages
+from popple.session.variables_read import variables_read
 
 __all__ = ["Describe", "Fingerprint", "Refuse", "Unknown"]
 
@@ -133,7 +135,8 @@ class Fingerprint(ObjectDigest):
             items = list(held.items())
             found = [n for n, v in items if self._is_foreign(v) or _is_switch(n, v)]
         else:
-            found = [name for name in names if name in held]
+            # A module may make what it does not hold.
+            found = [name for name in {*names, "__getattr__"} if name in held]
         for name in sorted(set(found)):
             self._token(name)
             self._path.append(f"{module.__name__}.{name}")
@@ -141,9 +144,13 @@ class Fingerprint(ObjectDigest):
             self._path.pop()
 
     def _add_whole_module(self, module: types.ModuleType) -> None:
-        """A module that may be asked for any of its names."""
+        """A module that may be asked for any of its names, with those inside of it."""
         own = [name for name in vars(module) if not name.startswith("__")]
         self._add_reference(module, own)
+        if not self._is_own_module(module):
+            return
+        for inner in filter(self._is_own_module, list(vars(module).values())):
+            self._add(inner)
 
     def _add_reference(self, value: Any, names: Iterable[str]) -> None:
         """A value that code refers to; of a module what the code uses of it."""
@@ -201,12 +208,16 @@ class Fingerprint(ObjectDigest):
             self._path.append(f"{function.__name__}.{name}")
             self._check_source(held[name], names)
             self._token("global", name)
-            if self._is_own_module(held[name]) and asks_by_name(codes, name):
-                self._add_whole_module(held[name])
-            else:
-                self._add_reference(held[name], names)
+            self._add_used(held[name], names, asks_by_name(codes, name))
             self._path.pop()
-        self._add_environment(codes)
+        self._add_environment(codes, function)
+
+    def _add_used(self, value: Any, names: Iterable[str], by_any_name: bool) -> None:
+        """A value that code refers to; a module of the user's may be asked for all."""
+        if by_any_name and self._is_own_module(value):
+            self._add(value)
+        else:
+            self._add_reference(value, names)
 
     def _is_own_module(self, value: Any) -> bool:
         """Whether this is a module of the user's: of others all names count alike."""
@@ -235,11 +246,20 @@ class Fingerprint(ObjectDigest):
                     raise self._unknown(f"it imports {name} when it is called")
                 self._check_source(module, code.co_names)
                 self._token("import", name)
-                self._add_reference(module, code.co_names)
+                self._add_used(module, code.co_names, looks_up(code.co_names))
 
-    def _add_environment(self, codes: Iterable[types.CodeType]) -> None:
+    def _add_environment(
+        self, codes: Iterable[types.CodeType], function: types.FunctionType
+    ) -> None:
         """Variables of the environment that code may read: it has their names."""
+        # Also as a text that it may hand to somebody who reads it.
         texts = {c for code in codes for c in code.co_consts if isinstance(c, str)}
+        for code in codes:
+            for name in variables_read(code, function.__globals__):
+                if name is None:
+                    reads = "reads variables of the environment by names that it makes"
+                    raise self._unknown(f"the function {function.__name__} {reads}")
+                texts.add(name)
         for name in sorted(texts & self._environ.keys()):
             self._token("environment", name, self._environ[name])
 

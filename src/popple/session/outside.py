@@ -14,7 +14,7 @@ from typing import Any
 
 from popple.session.object_digest import NATIVE
 
-__all__ = ["asks_by_name", "codes_in", "find_call", "find_source"]
+__all__ = ["asks_by_name", "codes_in", "find_call", "find_source", "looks_up"]
 
 # Another thing in every run.
 _MODULES = frozenset(
@@ -96,7 +96,12 @@ def asks_by_name(codes: Sequence[types.CodeType], name: str) -> bool:
     on, or looks up attributes whose names it makes."""
     loads = [load for code in codes for load in _globals_in(code)]
     used = {n for code in codes for n in code.co_names}
-    return (name, "") in loads or not _LOOKUPS.isdisjoint(used)
+    return (name, "") in loads or looks_up(used)
+
+
+def looks_up(names: Iterable[str]) -> bool:
+    """Whether code with these names may ask objects for attributes by other names."""
+    return not _LOOKUPS.isdisjoint(names)
 
 
 def _globals_in(code: types.CodeType) -> Iterator[tuple[str, str]]:

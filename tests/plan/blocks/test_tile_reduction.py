@@ -34,7 +34,7 @@ def test_one_grain_of_columns_stays_with_one_worker() -> None:
 def test_long_columns_are_cut_and_added_up() -> None:
     # 32 rows of 8 halves: six cuts of 6 rows, then 6 rows of 4 words of floats.
     first, second = tile_phases(Stretch(1, 8, 32), HALVES, 6)
-    assert first == Phase(6, 16 + 2 * (14 + 5))
+    assert first == Phase(6, 16 + 2 * (14 + 5), 6 * 8)
     assert second == Phase(1, 16 + 4 * (11 + 5))
 
 
@@ -56,14 +56,14 @@ def test_whole_rows_are_dealt_to_the_workers() -> None:
 def test_columns_of_neighbours_take_two_phases() -> None:
     # 8 outputs of 4 neighbours, 4 rows: 4 workers with 2 outputs each.
     first, second = tile_phases(Stretch(4, 8, 4), HALVES, 6)
-    assert first == Phase(4, 16 + 2 * (14 + 3))
+    assert first == Phase(4, 16 + 2 * (14 + 3), 8 * 4)
     assert second == Phase(4, 17 + 2 * (12 + 2))
 
 
 def test_a_sum_is_cut_where_that_pays() -> None:
     assert len(tile_phases(Stretch(64, 1, 1), FLOATS, 6)) == 1
     first, second = tile_phases(Stretch(1200, 1, 1), FLOATS, 6)
-    assert first == Phase(6, 17 + 12 + 100)
+    assert first == Phase(6, 17 + 12 + 100, 6)
     assert second == Phase(1, 17 + 12 + 3)
 
 

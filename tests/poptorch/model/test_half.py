@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+import torch.utils._pytree as pytree
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import poptorch
 from popple.engine.torch import half_products
+from popple.engine.torch.half_products import PRODUCTS
 from tests.poptorch.models import Classifier, batch, groups_of, options, twins
 
 PROGRAMS: dict[str, tuple[int, dict[str, int], str]] = {
@@ -80,3 +83,36 @@ def test_inference_multiplies_in_float() -> None:
     x = batch(2)[0].half()
     logits = poptorch.inferenceModel(module, options())(x)[0]
     assert logits.equal(reference(x)[0])
+
+
+class Products(TorchDispatchMode):
+    """Collects the types of what products take while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.types: set[torch.dtype] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func.overloadpacket in {each.overloadpacket for each in PRODUCTS}:
+            leaves = pytree.tree_leaves((args, kwargs))
+            self.types |= {x.dtype for x in leaves if isinstance(x, Tensor)}
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "compiled"])
+def test_no_product_runs_in_half_where_that_is_slow(
+    name: str, is_slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(half_products, "is_half_slow", lambda: is_slow)
+    num_ipus, sizes, _ = PROGRAMS[name]
+    module, _ = in_half(num_ipus)
+    x, y = batch(2 * 3 * sizes.get("g", 1) * sizes.get("r", 1))
+    optimizer: Any = poptorch.optim.SGD(module.parameters(), lr=0.1)
+    model = poptorch.trainingModel(module, options(**sizes), optimizer)
+    model(x.half(), y)  # traces, in half
+    with Products() as products:
+        model(x.half(), y)
+    assert products.types == {torch.float32 if is_slow else torch.float16}

@@ -203,12 +203,22 @@ def test_changed_code_has_another_key(case: str, load: Any) -> None:
 OWN = ("import os", "import importlib, os, own, pathlib\nfrom numpy import load")
 KEPT = ("self.config = config", "self.config, self.own = config, own")
 IMPORTED = "def imported(): import own as o; return o.FACTOR\n\n\ndef inner("
+ASKED = "def asked(n): import own as o; return getattr(o, n)\n\n\ndef inner("
+# The module is reached through another one, which holds nothing else.
+OUTER = (OWN[0], OWN[1] + "\nouter = type(own)('outer'); outer.part = own")
+MAKER = "\nmade = type(own)('made'); made.__getattr__ = lambda _: own.FACTOR"
+MADE = (OWN[0], OWN[1] + MAKER)
 LOOKUPS = {
     "a name that is made": ("getattr(own, 'FAC' + 'TOR')", OWN),
     "a module's dict": ("own.__dict__['FAC' + 'TOR']", OWN),
     "a module that is handed on": ("(lambda module: module.FACTOR)(own)", OWN),
     "a module that is an attribute": ("self.own.FACTOR", OWN, KEPT),
     "an import inside": ("imported()", ("def inner(", IMPORTED)),
+    "a formatted name": ("getattr(own, f'FAC{chr(84)}OR')", OWN),
+    "a formatted name of an import": ("asked('FACTOR')", ("def inner(", ASKED)),
+    "a formatted name of a part": ("getattr(outer.part, f'FAC{chr(84)}OR')", OUTER),
+    "a part that is handed on": ("(lambda m: m.part.FACTOR)(outer)", OUTER),
+    "a name that a module makes": ("made.FACTOR", MADE),
 }
 READ = {
     "globals": "globals()['FAC' + 'TOR']",
@@ -217,6 +227,7 @@ READ = {
     "the text of a file": "float(pathlib.Path('x').read_text())",
     "tensors of a file": "torch.load('x')",
     "a function that reads": "load('x')",
+    "a variable whose name is made": "float(os.environ.get(f'A_{x.dim()}', 1))",
 }
 
 

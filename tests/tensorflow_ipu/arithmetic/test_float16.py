@@ -11,6 +11,7 @@ tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
 
+from popple.graph import DType  # noqa: E402
 from popple.pipeline import modelled  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("own_pod")
@@ -150,6 +151,13 @@ def test_updates_of_old_optimisers_are_cut_off_and_come_back() -> None:
         np.testing.assert_array_equal(session.run(variable), [LARGEST, -1])
 
 
+def operators_run(strategy: Any, function: Any, arguments: list[Any]) -> set[str]:
+    """Types of the operations that a program runs, with what only the model reads."""
+    strategy.run(function, arguments)
+    concrete = function.get_concrete_function(*arguments)
+    return {op.type for op in concrete.graph.get_operations()}
+
+
 def test_updates_step_by_step_cost_what_one_costs() -> None:
     variable = tf.Variable(half(1, 2))
     optimizer = tf.keras.optimizers.legacy.Adam(0.01)
@@ -160,7 +168,8 @@ def test_updates_step_by_step_cost_what_one_costs() -> None:
     def step(x: Any) -> None:
         optimizer.apply_gradients([(tf.sin(x), variable)])
 
-    strategy.run(step, [half(1, 2)])
+    # The operator itself, which would compute in half precision, is not there.
+    assert "ResourceApplyAdam" not in operators_run(strategy, step, [half(1, 2)])
     kinds = [op.kind for op in modelled(strategy).graph.ops if "Assign" not in op.name]
     assert kinds == ["sin", "adam_update"]
 
@@ -212,3 +221,34 @@ def test_a_product_in_half_precision_is_modelled_as_one() -> None:
     kinds = {str(graph.values[name].type.dtype) for name in product.inputs}
     assert kinds == {str(graph.values[product.outputs[0]].type.dtype)}
     assert product.name.endswith("MatMul")
+
+
+@pytest.mark.parametrize("tape", [True, False])
+def test_pools_choose_the_same_numbers(tape: bool) -> None:
+    # Windows 0 1 | 2 3 of four numbers: 5 and 7 are chosen, and get the gradients.
+    x = tf.reshape(half(1, 5, 7, 2), [1, 1, 4, 1])
+
+    def results() -> list[Any]:
+        with tf.GradientTape() as recorded:
+            recorded.watch(x)
+            y = tf.nn.max_pool2d(x, [1, 2], [1, 2], "VALID")
+        loss = y * tf.reshape(half(3, 4), [1, 1, 2, 1])
+        return [y, recorded.gradient(y, x) if tape else tf.gradients(loss, x)[0]]
+
+    pooled, gradient = on_device(results)
+    assert np.ravel(pooled).tolist() == [5, 7]
+    assert np.ravel(gradient).tolist() == ([0, 1, 1, 0] if tape else [0, 3, 4, 0])
+
+
+def test_a_pool_in_half_precision_is_modelled_as_one() -> None:
+    strategy = ipu.ipu_strategy.IPUStrategy()
+
+    @tf.function
+    def gradient(x: Any) -> Any:
+        return tf.gradients(tf.sin(tf.nn.max_pool2d(x, 2, 2, "VALID")), x)[0]
+
+    strategy.run(gradient, [tf.ones([1, 4, 4, 2], tf.float16)])
+    graph = modelled(strategy).graph
+    assert {"max_pool", "max_pool_grad"} <= {op.kind for op in graph.ops}
+    names = [name for op in graph.ops for name in (*op.inputs, *op.outputs)]
+    assert {graph.values[name].type.dtype for name in names} == {DType.F16}

@@ -17,13 +17,14 @@ from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import (
     dtypes,
     func_graph,
+    op_def_registry,
     ops,
     tensor_shape,
     tensor_util,
 )
 from tensorflow.python.ops import cond_v2, handle_data_util, while_v2
 
-from popple.marks import HALF_PRODUCT
+from popple.marks import HALF_PRODUCT, HALF_UPDATE
 
 # Modules made from protocol buffers: their classes exist at run time only.
 _XLA_DATA: Any = xla_data_pb2
@@ -52,6 +53,17 @@ def name_of(op: Operation) -> str:
     """The name of an op, or of the one that it stands for."""
     own = find_attr(op, HALF_PRODUCT)
     return op.name if own is None else own.decode()
+
+
+def type_of(op: Operation) -> str:
+    """The type of an op, or of the operator whose operands it holds."""
+    held = find_attr(op, HALF_UPDATE)
+    return op.type if held is None else held.decode()
+
+
+def operand_names(op: Operation) -> list[str]:
+    """The names of an op's operands, or of the operator whose operands it holds."""
+    return [each.name for each in op_def_registry.get(type_of(op)).input_arg]
 
 
 def loop_graphs(op: Operation) -> tuple[TensorFlowGraph, TensorFlowGraph]:

@@ -21,6 +21,7 @@ from popple.capture.tensorflow.framework import (
     TensorFlowGraph,
     constant_array,
     static_shape,
+    type_of,
 )
 from popple.capture.tensorflow.known import Known, NotTaken
 from popple.capture.tensorflow.ops import find_rule
@@ -190,7 +191,9 @@ class Walker:
         context = OpContext(self.builder, self.effects, op, tag, inputs)
         if context.attr(HALF) and op.outputs[0].dtype.is_bool:
             return [None]  # asked so that half precision is as on the machine
-        return find_rule(op.type)(context)
+        results = find_rule(type_of(op))(context)
+        # Operands that are kept for an operator give it nothing back.
+        return results or [None] * len(op.outputs)
 
     def _constant(self, op: Operation) -> Known:
         """The value of a constant, the same array however often it is come by."""

@@ -194,6 +194,15 @@ def _add_phases(builder: PlanBuilder, name: str, work: _Work) -> None:
         builder.compute(f"{name}{index or ''}", group)
         # A second phase reads what the first has left.
         dtype = work.arithmetic.partials
+        left = _left(work, chosen)
+        if not left.is_zero:
+            builder.hold(f"{name}/left", left, builder.position - 1, builder.position)
+
+
+def _left(work: _Work, phases: dict[int, Phase]) -> TileVector:
+    """Bytes that a phase leaves for the one behind it."""
+    size = work.arithmetic.partials.num_bytes
+    return work.sizes.map(lambda n: phases[n].num_left).scaled(size)
 
 
 def _group(

@@ -65,10 +65,14 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Phase:
-    """Worker vertices of one compute phase on a tile, and cycles of the longest."""
+    """Worker vertices of one compute phase on a tile, and cycles of the longest.
+
+    `num_left` are the elements that a first phase leaves for the second.
+    """
 
     num_vertices: int
     worker_cycles: int
+    num_left: int = 0
 
 
 def find_stretch(shape: Dims, kept: tuple[bool, ...], span: int) -> Stretch:
@@ -136,7 +140,7 @@ def _scalar_phases(
     first = _neighbours(cuts, 1, ceil_div(size, cuts), arithmetic)
     if cuts == 1:
         return (first,)
-    return first, _neighbours(1, 1, cuts, _second(arithmetic))
+    return _before(first, cuts), _neighbours(1, 1, cuts, _second(arithmetic))
 
 
 def _column_phases(
@@ -154,7 +158,8 @@ def _column_phases(
     first = _rows(count * cuts, columns, ceil_div(stretch.rows, cuts), arithmetic)
     if cuts == 1:
         return (first,)
-    return first, _rows(count, columns, cuts, _second(arithmetic))
+    left = count * cuts * columns
+    return _before(first, left), _rows(count, columns, cuts, _second(arithmetic))
 
 
 def _mixed_phases(
@@ -171,7 +176,12 @@ def _mixed_phases(
     outputs = stretch.columns // cuts
     count = stretch.groups * cuts
     first = _rows(count, outputs * stretch.inner, stretch.rows, arithmetic)
-    return first, _neighbours(count, outputs, stretch.inner, _second(arithmetic))
+    second = _neighbours(count, outputs, stretch.inner, _second(arithmetic))
+    return _before(first, count * outputs * stretch.inner), second
+
+
+def _before(first: Phase, num_left: int) -> Phase:
+    return replace(first, num_left=num_left)
 
 
 def _second(arithmetic: Arithmetic) -> Arithmetic:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from popple.device import Lease, Machine, Pod, find_machine
 from popple.device.events import record_event
@@ -74,7 +74,7 @@ def take_device(device_id: int | None) -> Lease:
     """
     machine = find_machine()
     if device_id is not None:
-        machine = replace(machine, is_elastic=False)
+        machine = machine.without_copies()
     return Pod(machine).acquire(id=device_id)
 
 

@@ -3,8 +3,8 @@
 TensorFlow's operators that update a variable in one go compute in half precision and
 make infinities of what is too large: a square of 300 spoils Adam's second moment for
 good. On the device an update is arithmetic like any other. So the new values are
-computed in single precision, rounded once, and take the place of what the operator
-wrote. It is there for the cost model still, for which the steps are none.
+computed in single precision, rounded once and written, and the operator is not made.
+For the cost model, to which the steps are none, its operands are marked with its name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v2 as tf
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import gen_training_ops
+
+from popple.marks import HALF_UPDATE
 
 from . import as_on_device, float16
 
@@ -74,7 +78,7 @@ def patch() -> None:
         names = [(gen_training_ops, python), *((owner, raw) for owner in raw_ops)]
         for owner, attribute in names:
             stock = getattr(owner, attribute)
-            setattr(owner, attribute, _stepwise(stock, variables, compute))
+            setattr(owner, attribute, _stepwise(raw, stock, variables, compute))
 
 
 def _widened(value: Any) -> Any:
@@ -94,6 +98,7 @@ def _rounded(value: tf.Tensor) -> tf.Tensor:
 
 
 def _stepwise(
+    operator: str,
     stock: Callable[..., Any],
     variables: Sequence[str],
     compute: Callable[[Values], list[Any]],
@@ -107,13 +112,24 @@ def _stepwise(
         is_half = getattr(gradient, "dtype", None) == tf.float16
         if not is_half or not as_on_device.is_computing() or tf.executing_eagerly():
             return stock(*args, **kwargs)
-        return _update(lambda: stock(*args, **kwargs), given, variables, compute)
+        modelled = _operands(operator, given)
+        return _update(modelled, {"use_nesterov": False, **given}, variables, compute)
 
     return update
 
 
+def _operands(operator: str, given: Values) -> tf.Operation:
+    """What an operator would read, for the cost model."""
+    values = [given[each.name] for each in op_def_registry.get(operator).input_arg]
+    tensors = [x if tf.is_tensor(x) else tf.constant(x, tf.float16) for x in values]
+    graph: Any = tf.compat.v1.get_default_graph()
+    mark = {HALF_UPDATE: attr_value_pb2.AttrValue(s=operator.encode())}
+    with graph._attr_scope(mark):
+        return tf.raw_ops.IdentityN(input=tensors, name=operator)[0].op
+
+
 def _update(
-    stock: Callable[[], Any],
+    modelled: tf.Operation,
     given: Values,
     variables: Sequence[str],
     compute: Callable[[Values], list[Any]],
@@ -123,15 +139,12 @@ def _update(
             name: tf.raw_ops.ReadVariableOp(resource=given[name], dtype=tf.float16)
             for name in variables
         }
-        at = {"use_nesterov": False, **given, **held}
-        found = compute({name: _widened(value) for name, value in at.items()})
-        values = [_rounded(value) for value in found]
-    # The operator writes too, so the new values must be computed before it does.
-    with tf.control_dependencies(values):
-        done = stock()
-    with float16.free_of_cost(), tf.control_dependencies([done]):
-        written = [
-            tf.raw_ops.AssignVariableOp(resource=given[name], value=value)
-            for name, value in zip(variables, values, strict=True)
-        ]
+        at = {name: _widened(value) for name, value in {**given, **held}.items()}
+        values = [_rounded(value) for value in compute(at)]
+        # All are computed before the first is written.
+        with tf.control_dependencies([modelled, *values]):
+            written = [
+                tf.raw_ops.AssignVariableOp(resource=given[name], value=value)
+                for name, value in zip(variables, values, strict=True)
+            ]
     return tf.group(*written)

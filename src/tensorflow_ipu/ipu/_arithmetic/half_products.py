@@ -1,10 +1,10 @@
-"""Products in half precision, computed in single precision and rounded once.
+"""Products and pools of half precision, in single precision and rounded once.
 
 The machine multiplies halves and adds in single precision. TensorFlow's kernels for the
-CPU add halves in ways of their own, and gradients of convolutions ten times slower than
-in single precision. In: an operation that a program has made. Out: the tensors that the
-program goes on with. The operation itself stays in the graph, for gradients; nobody
-reads it, so it is not run.
+CPU add halves in ways of their own, and gradients of convolutions and pools take three
+to ten times as long as in single precision. In: an operation that a program has made.
+Out: the tensors that the program goes on with. The operation itself stays in the graph,
+for gradients; nobody reads it, so it is not run.
 """
 
 from __future__ import annotations
@@ -38,11 +38,17 @@ _PRODUCTS = frozenset(
         "DepthwiseConv2dNativeBackpropInput",
         "Einsum",
         "MatMul",
+        "MaxPool",
     }
 )
 _GRADIENT = "PoppleHalfProduct"
+_POOL_GRADIENT = "PoppleHalfPool"
 _CAST_GRADIENT = "PoppleHalfProductCast"
-_GRADIENTS = {**dict.fromkeys(_PRODUCTS, _GRADIENT), "Cast": _CAST_GRADIENT}
+_GRADIENTS = {
+    **dict.fromkeys(_PRODUCTS, _GRADIENT),
+    "Cast": _CAST_GRADIENT,
+    "MaxPool": _POOL_GRADIENT,
+}
 _FREE = {HALF: attr_value_pb2.AttrValue(b=True)}
 
 
@@ -60,7 +66,7 @@ def multiplied(
 
 
 def is_half_product(made: MadeOp) -> bool:
-    """Whether an operation multiplies halves."""
+    """Whether an operation multiplies halves, or pools them."""
     if made.type not in _PRODUCTS:
         return False
     is_half = [tensor.dtype == tf.float16 for tensor in made.float_inputs]
@@ -102,9 +108,7 @@ def _single(value: attr_value_pb2.AttrValue) -> attr_value_pb2.AttrValue:
 
 @tf.RegisterGradient(_CAST_GRADIENT)
 def _gradient_of_cast(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
-    graph: Any = op.graph
-    with graph._attr_scope(_FREE):
-        return tf.cast(gradient, op.inputs[0].dtype)
+    return _converted(gradient, op.inputs[0].dtype)
 
 
 @tf.RegisterGradient(_GRADIENT)
@@ -112,8 +116,27 @@ def _gradient_of(op: tf.Operation, *gradients: tf.Tensor) -> list[tf.Tensor | No
     """Those of the product in half precision, which are products of that again."""
     graph: Any = op.graph
     own = graph.get_operation_by_name(op.get_attr(HALF_PRODUCT).decode())
-    with graph._attr_scope(_FREE):
-        halves = [tf.cast(gradient, tf.float16) for gradient in gradients]
+    halves = [_converted(gradient, tf.float16) for gradient in gradients]
     found = ops.get_gradient_function(own)(own, *halves)
+    return [None if each is None else _converted(each, tf.float32) for each in found]
+
+
+@tf.RegisterGradient(_POOL_GRADIENT)
+def _gradient_of_pool(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
+    """That of the pool in single precision: the CPU's pair of quick kernels."""
+    graph: Any = op.graph
+    name = f"{graph.get_name_scope()}/{op.type}Grad"
+    mark = {**_FREE, HALF_PRODUCT: attr_value_pb2.AttrValue(s=name.encode())}
+    with graph._attr_scope(mark):
+        return ops.gradient_registry.lookup(op.type)(op, gradient)
+
+
+def _converted(gradient: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """A gradient in another precision; what was widened only is what it was before."""
+    graph, made_by = gradient.graph, gradient.op
+    if gradient.dtype == dtype:
+        return gradient
+    if made_by.type == "Cast" and made_by.inputs[0].dtype == dtype == tf.float16:
+        return made_by.inputs[0]
     with graph._attr_scope(_FREE):
-        return [None if each is None else widened(each) for each in found]
+        return tf.cast(gradient, dtype)

@@ -24,6 +24,7 @@ from popple.capture.tensorflow.framework import (
     called_graph,
     find_attr,
     loop_graphs,
+    type_of,
 )
 from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.ops.forms import lower_generic
@@ -63,7 +64,7 @@ def lower_branches(walker: Walker, call: Call) -> Sequence[Known]:
     tag = walker.tag(call.op, call.around)
     around = call.around.inside(tag)
     all_ops = [op for graph in graphs for op in graph.get_operations()]
-    if has_ops(all_ops, lambda op: op.type.startswith(_UPDATES)):
+    if has_ops(all_ops, lambda op: type_of(op).startswith(_UPDATES)):
         # A branch around an optimiser (loss scaling, accumulation) tells nothing
         # itself.
         around = replace(around, phase=around.phase or Phase.UPDATE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from popple.capture.tensorflow.context import OpContext, Rule
-from popple.capture.tensorflow.framework import is_trainable
+from popple.capture.tensorflow.framework import is_trainable, operand_names
 from popple.capture.tensorflow.known import Known, Resource
 from popple.capture.tensorflow.ops.gather import add_rows
 from popple.graph import get_op
@@ -121,8 +121,8 @@ def _apply_sparse(kind: str, num_states: int) -> Rule:
 
 def _places(context: OpContext, names: frozenset[str]) -> list[int]:
     """Where inputs with these names are among an op's inputs."""
-    arguments = context.op.op_def.input_arg
-    return [index for index, each in enumerate(arguments) if each.name in names]
+    operands = enumerate(operand_names(context.op))
+    return [index for index, name in operands if name in names]
 
 
 def _scatter(kind: str) -> Rule:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch._ops import OpOverload, OpOverloadPacket
 
 from popple.session.fingerprint import Fingerprint, Unknown
+from popple.session.outside import looks_up
 from popple.session.packages import Packages
 
 _HOOKS = "_hooks"
@@ -128,7 +129,7 @@ def _refuse(names: Iterable[str]) -> str:
         return ""
     # Namespaces become attributes of torch.ops as soon as somebody asks for them.
     known = {name for name, found in vars(torch.ops).items() if hasattr(found, "name")}
-    own = sorted((used & known) - _KNOWN_OPERATORS)
+    own = sorted((known if looks_up(used) else used & known) - _KNOWN_OPERATORS)
     return f"calls operators of {', '.join(own)}" if own else ""
 
 

@@ -1,0 +1,17 @@
+"""The layers of `v1`, by the name they had in releases for TensorFlow 1.15."""
+
+from ..v1.layers import (
+    PopnnAUGRU,
+    PopnnDynamicGRU,
+    PopnnDynamicLSTM,
+    PopnnGRU,
+    PopnnLSTM,
+)
+
+__all__ = [
+    "PopnnAUGRU",
+    "PopnnDynamicGRU",
+    "PopnnDynamicLSTM",
+    "PopnnGRU",
+    "PopnnLSTM",
+]
