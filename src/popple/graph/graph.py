@@ -18,7 +18,6 @@ from popple.graph.notes import NO_NOTES, Notes
 from popple.graph.ops import OPS, find_op
 from popple.graph.signature import Signature
 from popple.graph.types import TensorType
-from popple.quick import quick
 
 
 class Phase(enum.Enum):
@@ -57,7 +56,6 @@ class Redone(enum.Enum):
     NORMS = "normalisation alone"
 
 
-@quick
 @dataclass(frozen=True)
 class Value:
     """One tensor. `storage` names the Value whose memory this one shares.
@@ -72,7 +70,6 @@ class Value:
     storage: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class Op:
     """One operation: `kind` names its OpDef in the op table.

@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 
 from popple.errors import GraphError
-from popple.quick import quick
 
 
 class DType(enum.Enum):
@@ -50,7 +49,6 @@ _ELEMENT_BYTES = {
 _FLOATS = frozenset({DType.F32, DType.F16, DType.BF16, DType.F8})
 
 
-@quick
 @dataclass(frozen=True)
 class TensorType:
     """Element type and shape; scalars have the shape `()`."""

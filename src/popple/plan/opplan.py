@@ -15,7 +15,6 @@ from popple.graph import Signature
 from popple.plan.layout import Layout
 from popple.plan.options import PlanOptions
 from popple.program import Category, TileVector, VertexGroup
-from popple.quick import quick
 from popple.target import Target
 
 
@@ -47,7 +46,6 @@ class Share:
     reference: tuple[int, ...] = ()
 
 
-@quick
 @dataclass(frozen=True)
 class PlanRequest:
     """An op to plan: its signature, where its inputs lie, the machine, the wishes.

@@ -19,7 +19,6 @@ from typing import TypeAlias
 
 from popple.program.tiles import TileVector
 from popple.program.vertices import ComputeSet
-from popple.quick import quick
 
 
 class SyncKind(enum.Enum):
@@ -37,7 +36,6 @@ class Direction(enum.Enum):
     TO_HOST = "toHost"
 
 
-@quick
 @dataclass(frozen=True)
 class Execute:
     """One compute phase."""
@@ -51,7 +49,6 @@ class Execute:
     op: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class Exchange:
     """Tiles of one chip send to each other: a sync, then an exchange phase.
@@ -71,7 +68,6 @@ class Exchange:
     op: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class GlobalExchange:
     """Chips send to each other over links, within a replica or between replicas.
@@ -92,7 +88,6 @@ class GlobalExchange:
     op: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class StreamCopy:
     """Data between host (or streaming memory) and tiles: begin, mid, end."""
@@ -106,7 +101,6 @@ class StreamCopy:
     op: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class Sync:
     """A barrier of its own. Exchanges and stream copies bring the one they need."""
@@ -115,7 +109,6 @@ class Sync:
     op: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class WriteUndef:
     """The end of a variable's contents: it is dead until written again."""
@@ -124,7 +117,6 @@ class WriteUndef:
     op: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class Sequence:
     """Steps one after the other."""
@@ -133,7 +125,6 @@ class Sequence:
     name: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class Parallel:
     """Steps on disjoint chips at the same time; the longest decides.
@@ -195,7 +186,6 @@ class Switch:
     name: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class Call:
     """A function of the program, whose code exists once.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from popple.errors import ProgramError
 from popple.program.tiles import TileVector
-from popple.quick import quick
 
 
 class Thread(enum.Enum):
@@ -35,7 +34,6 @@ class Codelet:
     source: str = ""
 
 
-@quick
 @dataclass(frozen=True)
 class VertexGroup:
     """Equal vertices on many tiles.
@@ -59,7 +57,6 @@ class VertexGroup:
             )
 
 
-@quick
 @dataclass(frozen=True)
 class ComputeSet:
     """Vertices that run in one compute phase, in no particular order."""

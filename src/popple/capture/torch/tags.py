@@ -30,6 +30,7 @@ from popple.capture.torch.known_results import KnownResults
 from popple.capture.torch.recording import record
 from popple.graph import NO_NOTES, Notes, Phase
 from popple.marks import TAG
+from popple.quick import quick
 
 _LIBRARIES = (
     Path(torch.__file__).parent,
@@ -62,6 +63,7 @@ NO_BLOCK = Block("", -1, -1)
 """Marks ops after a block has ended and before the next begins: in no block."""
 
 
+@quick
 @dataclasses.dataclass(frozen=True)
 class Tag:
     """Where an op comes from: phase, block, module path and the user's line.
