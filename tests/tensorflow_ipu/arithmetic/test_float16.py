@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,25 @@ def operators_run(strategy: Any, function: Any, arguments: list[Any]) -> set[str
     strategy.run(function, arguments)
     concrete = function.get_concrete_function(*arguments)
     return {op.type for op in concrete.graph.get_operations()}
+
+
+def test_momentum_is_updated_on_copies_that_are_gone_afterwards() -> None:
+    variable = tf.Variable(half(1))
+    optimizer = tf.keras.optimizers.legacy.SGD(0.5, momentum=0.5)
+    optimizer._create_all_weights([variable])
+    strategy = ipu.ipu_strategy.IPUStrategy()
+
+    @tf.function
+    def step(x: Any) -> None:
+        optimizer.apply_gradients([(x, variable)])
+
+    # Momentum -0.5, then -0.25 - 0.5; the variable 1 - 0.5, then 0.5 - 0.75.
+    for expected in (0.5, -0.25):
+        strategy.run(step, [half(1)])
+        assert variable.numpy().tolist() == [expected]
+    made = step.get_concrete_function(half(1)).graph.get_operations()
+    counts = Counter(op.type for op in made)
+    assert counts["VarHandleOp"] == counts["DestroyResourceOp"] == 2
 
 
 def test_updates_step_by_step_cost_what_one_costs() -> None:

@@ -3,8 +3,9 @@
 TensorFlow's operators that update a variable in one go compute in half precision and
 make infinities of what is too large: a square of 300 spoils Adam's second moment for
 good. On the device an update is arithmetic like any other. So the new values are
-computed in single precision, rounded once and written, and the operator is not made.
-For the cost model, to which the steps are none, its operands are marked with its name.
+computed in single precision, on copies that live for one step, rounded once and
+written. For the cost model, to which all that is none, the operands are marked with the
+name of the operator.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import gen_training_ops
 
@@ -29,23 +31,6 @@ __all__ = ["patch"]
 Values = Mapping[str, Any]
 
 
-def _descend(at: Values) -> list[Any]:
-    return [at["var"] - at["alpha"] * at["delta"]]
-
-
-def _descend_with_momentum(at: Values) -> list[Any]:
-    total = at["accum"] * at["momentum"] + at["grad"]
-    step = at["grad"] + total * at["momentum"] if at["use_nesterov"] else total
-    return [at["var"] - at["lr"] * step, total]
-
-
-def _descend_as_keras(at: Values) -> list[Any]:
-    step = at["lr"] * at["grad"]
-    total = at["accum"] * at["momentum"] - step
-    ahead = total * at["momentum"] - step if at["use_nesterov"] else total
-    return [at["var"] + ahead, total]
-
-
 def _adapt(at: Values) -> list[Any]:
     """Adam."""
     first, second = (1 - at[f"beta{n}_power"] for n in (1, 2))
@@ -55,30 +40,33 @@ def _adapt(at: Values) -> list[Any]:
     square = _widened(_rounded(tf.square(at["grad"])))
     v = at["v"] * at["beta2"] + square * (1 - at["beta2"])
     moment = m * at["beta1"] + at["grad"] * (1 - at["beta1"])
-    step = (moment if at["use_nesterov"] else m) / (tf.sqrt(v) + at["epsilon"])
+    step = (moment if at.get("use_nesterov") else m) / (tf.sqrt(v) + at["epsilon"])
     return [at["var"] - rate * step, m, v]
 
 
-# Operator -> its variables, and what they are after it.
-_UPDATES: Mapping[str, tuple[Sequence[str], Callable[[Values], list[Any]]]] = {
-    "adam": (("var", "m", "v"), _adapt),
-    "gradient_descent": (("var",), _descend),
-    "keras_momentum": (("var", "accum"), _descend_as_keras),
-    "momentum": (("var", "accum"), _descend_with_momentum),
+# Operator -> its variables.
+_UPDATES: Mapping[str, Sequence[str]] = {
+    "adam": ("var", "m", "v"),
+    "gradient_descent": ("var",),
+    "keras_momentum": ("var", "accum"),
+    "momentum": ("var", "accum"),
 }
+# Those whose intermediate results the machine cuts off, and what variables are then.
+_STEPWISE: Mapping[str, Callable[[Values], list[Any]]] = {"adam": _adapt}
 
 
 def patch() -> None:
     """Let these operators do so, under all names that TensorFlow has for them."""
     faces = ("_api.v2", "_api.v2.compat.v1", "_api.v2.compat.v2")
     raw_ops = [importlib.import_module(f"tensorflow.{face}.raw_ops") for face in faces]
-    for name, (variables, compute) in _UPDATES.items():
+    for name, variables in _UPDATES.items():
         python = f"resource_apply_{name}"
         raw = "".join(word.capitalize() for word in python.split("_"))
         names = [(gen_training_ops, python), *((owner, raw) for owner in raw_ops)]
         for owner, attribute in names:
             stock = getattr(owner, attribute)
-            setattr(owner, attribute, _stepwise(raw, stock, variables, compute))
+            compute = _STEPWISE.get(name) or _at_once(stock, variables)
+            setattr(owner, attribute, _in_float(raw, stock, variables, compute))
 
 
 def _widened(value: Any) -> Any:
@@ -97,7 +85,7 @@ def _rounded(value: tf.Tensor) -> tf.Tensor:
     return tf.cast(value, tf.float16)
 
 
-def _stepwise(
+def _in_float(
     operator: str,
     stock: Callable[..., Any],
     variables: Sequence[str],
@@ -113,9 +101,43 @@ def _stepwise(
         if not is_half or not as_on_device.is_computing() or tf.executing_eagerly():
             return stock(*args, **kwargs)
         modelled = _operands(operator, given)
-        return _update(modelled, {"use_nesterov": False, **given}, variables, compute)
+        return _update(modelled, given, variables, compute)
 
     return update
+
+
+def _at_once(
+    stock: Callable[..., Any], variables: Sequence[str]
+) -> Callable[[Values], list[Any]]:
+    """What the operator itself makes of copies in single precision: one pass."""
+
+    def compute(at: Values) -> list[Any]:
+        copies = {name: _copy(at[name]) for name in variables}
+        filled = [filling for _, filling in copies.values()]
+        handles = {name: handle for name, (handle, _) in copies.items()}
+        with tf.control_dependencies(filled):
+            done = stock(**{**at, **handles})
+        with tf.control_dependencies([done]):
+            return [_taken(handle, at[name]) for name, handle in handles.items()]
+
+    return compute
+
+
+def _copy(value: tf.Tensor) -> tuple[tf.Tensor, tf.Operation]:
+    """The handle of a variable that is new in every run, and what fills it."""
+    handle = tf.raw_ops.VarHandleOp(
+        dtype=value.dtype, shape=value.shape, shared_name=context.anonymous_name()
+    )
+    return handle, tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+
+
+def _taken(handle: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
+    """What such a variable holds; it is gone then."""
+    value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=before.dtype)
+    with tf.control_dependencies([value]):
+        gone = tf.raw_ops.DestroyResourceOp(resource=handle)
+    with tf.control_dependencies([gone]):
+        return tf.ensure_shape(tf.identity(value), before.shape)
 
 
 def _operands(operator: str, given: Values) -> tf.Operation:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -126,6 +127,10 @@ def _numbers(scalars: Mapping[str, Tensor]) -> dict[str, float]:
     return dict(zip(scalars, values, strict=True))
 
 
+_PART_SIZE = 1 << 20
+"""Numbers that are converted at a time on a CPU: copies of all would fill memory."""
+
+
 def in_float32(formula: Formula) -> Formula:
     """The formula for tensors of any type: they are rounded when they are stored."""
 
@@ -135,16 +140,35 @@ def in_float32(formula: Formula) -> Formula:
         state: Mapping[str, list[Tensor]],
         settings: Settings,
     ) -> None:
-        held = [weights, *state.values()]
-        wide = [_in_float32(tensors) for tensors in held]
-        given = list(map(_laid_out_like, weights, _in_float32(gradients)))
-        formula(wide[0], given, dict(zip(state, wide[1:], strict=True)), settings)
-        for tensors, results in zip(held, wide, strict=True):
-            # Lists that are float32 already were updated in place.
-            if results is not tensors:
-                torch._foreach_copy_(tensors, results)
+        for part in _parts([weights, gradients, *state.values()]):
+            held = [weights[part], *(tensors[part] for tensors in state.values())]
+            wide = [_in_float32(tensors) for tensors in held]
+            given = list(map(_laid_out_like, held[0], _in_float32(gradients[part])))
+            formula(wide[0], given, dict(zip(state, wide[1:], strict=True)), settings)
+            for tensors, results in zip(held, wide, strict=True):
+                # Lists that are float32 already were updated in place.
+                if results is not tensors:
+                    torch._foreach_copy_(tensors, results)
 
     return update
+
+
+def _parts(lists: list[list[Tensor]]) -> list[slice]:
+    """Which tensors of each list are converted together: few numbers, on a CPU.
+
+    A GPU has one kernel for them all, and float32 is not converted.
+    """
+    weights = lists[0]
+    is_plain = all(t.dtype is torch.float32 for tensors in lists for t in tensors)
+    if is_plain or any(weight.device.type != "cpu" for weight in weights):
+        return [slice(0, len(weights))]
+    bounds, held = [0], 0
+    for number, weight in enumerate(weights):
+        if held and held + weight.numel() > _PART_SIZE:
+            bounds.append(number)
+            held = 0
+        held += weight.numel()
+    return [slice(*pair) for pair in pairwise([*bounds, len(weights)])]
 
 
 _FORMULAS = {kind: in_float32(formula) for kind, formula in FORMULAS.items()}
