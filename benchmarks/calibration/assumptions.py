@@ -37,7 +37,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "^RoFormerV2": f"{_POPRT} benchmarks/RoformerV2; {_DEFAULTS}",
         "^BERT inference": (
             f"{_POPRT} benchmarks/bert: proportion 0.4 (Base), 0.15 (Large); rows that "
-            "name a file: examples/bert, 32 I/O tiles, half partials in half precision"
+            "name a file: examples/bert, 32 I/O tiles, one batch a call, half partials "
+            "in half precision"
         ),
         "^ResNet-50 training": (
             "mlcommons/training_results_v1.0 Graphcore resnet configs.yml: half "
@@ -45,7 +46,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         ),
         "^BERT training": (
             "configurations.py: the public configuration of the row's page or round; "
-            "data without padding where a row says packed"
+            "data without padding where a row says packed; rounds before v2.0 with "
+            "their validations"
         ),
         "": "no module here",
     },

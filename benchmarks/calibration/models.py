@@ -142,8 +142,8 @@ def _bert_of(row: Published) -> SquadBert:
 
     Rows that name a file, such as `bert_fp16`, are of graphcore/PopRT examples/bert,
     where norms and GELU are not converted to half numbers, queries, keys and values are
-    not merged, tiles are for I/O and the commands ask for half partials in half
-    precision alone; others, of benchmarks/bert.
+    not merged, tiles are for I/O, each call brings one batch and the commands ask for
+    half partials in half precision alone; others, of benchmarks/bert.
     """
     if "unpack" in row.config:
         raise NotExpressed("packs are taken apart and made again around attention")
@@ -181,6 +181,7 @@ def _answering(bert: SquadBert) -> Run:
         memory_proportions=(bert.memory_proportion,),
         partials=bert.partials,
         num_io_tiles=bert.num_io_tiles,
+        batches_by_call=1,
     )
 
 

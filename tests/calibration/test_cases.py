@@ -19,7 +19,11 @@ from benchmarks.calibration.models import model_rows
 from benchmarks.calibration.packing import sequences_by_row
 from benchmarks.calibration.params import Params
 from benchmarks.calibration.popliner import Profiled, ops_by_layer
-from benchmarks.calibration.pretraining import pipeline_of
+from benchmarks.calibration.pretraining import (
+    pipeline_of,
+    sequences_between_evaluations,
+    training_share,
+)
 from benchmarks.calibration.published import Published, published_rows
 from benchmarks.calibration.roformer import RoFormer
 from benchmarks.calibration.rows import NotExpressed
@@ -212,3 +216,13 @@ def test_modules_take_what_the_rows_feed_them() -> None:
     by_image, by_text = Clip()(images, ids)
     assert (by_image.shape, by_text.shape) == ((1, 2), (2, 1))
     assert RoFormer(77)(ids, ids, ids.float()).shape == (2, 2)
+
+
+def test_early_rounds_of_mlperf_validate_by_steps_of_training() -> None:
+    # 5 % of 230.23 x 3,072 + 3,000,000 sequences is 185,363: 175,000 in whole 25,000.
+    # That is 56.97 steps; 10,000 sequences are validated in four more.
+    assert sequences_between_evaluations(3_072) == 175_000
+    row = Published("mlperf_v1.1_bert_pod16_tput", "", 16, "", "", "", "", "")
+    assert training_share(row, 3_072) == pytest.approx(56.966 / 60.966, abs=1e-4)
+    later = replace(row, name="mlperf_v2.0_bert_pod128_tput")
+    assert training_share(later, 6_144) == 1.0
