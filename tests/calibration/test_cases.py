@@ -15,12 +15,13 @@ from benchmarks.calibration.configurations import PUBLIC, read_settings
 from benchmarks.calibration.footprints import layer_sizes
 from benchmarks.calibration.kernels import kernel_rows
 from benchmarks.calibration.model_case import Case, ModelledCase, Once, model_case
-from benchmarks.calibration.models import model_rows
+from benchmarks.calibration.models import SquadBert, model_rows
 from benchmarks.calibration.packing import sequences_by_row
 from benchmarks.calibration.params import Params
 from benchmarks.calibration.popliner import Profiled, ops_by_layer
 from benchmarks.calibration.pretraining import (
     pipeline_of,
+    seconds_between_runs,
     sequences_between_evaluations,
     training_share,
 )
@@ -226,3 +227,26 @@ def test_early_rounds_of_mlperf_validate_by_steps_of_training() -> None:
     assert training_share(row, 3_072) == pytest.approx(56.966 / 60.966, abs=1e-4)
     later = replace(row, name="mlperf_v2.0_bert_pod128_tput")
     assert training_share(later, 6_144) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "seconds"),
+    [
+        ("gcperf_bert_popart", "PopART, SDK 3.1, GBS 9600", 0.17),
+        ("mlperf_v2.0_paddle_bert_pod16", "as PopART config", 0.17),
+        ("gcperf_bert_pytorch", "PyTorch, PopART analogue", 0.0),
+    ],
+)
+def test_time_between_runs_is_known_of_popart_alone(
+    name: str, config: str, seconds: float
+) -> None:
+    row = Published(name, "", 16, "BERT-Large", config, "", "", "")
+    assert seconds_between_runs(row) == seconds
+
+
+def test_a_loop_that_waits_costs_its_call_and_its_lists() -> None:
+    shape, form = Shape(12, 768, 12, 256), Form()
+    ahead = SquadBert(shape, form, 2, torch.float16)
+    # 126 us for a call with two sequences, 30 us for each.
+    waiting = replace(ahead, has_host_loop=True)
+    assert (ahead.host_seconds, waiting.host_seconds) == (0, pytest.approx(93e-6))
