@@ -47,6 +47,7 @@ class Run:
     batches_by_call: int = 32
     has_merged_collectives: bool = False
     is_recomputed: bool = False
+    has_wide_loads: bool = False
 
 
 class Overlapped(nn.Module):
@@ -106,6 +107,9 @@ def _options(run: Run) -> poptorch.Options:
     if run.has_merged_collectives:
         merged = "replicatedCollectivesSettings.mergeAllReduceCollectives"
         options._Popart.set(merged, True)
+    if run.has_wide_loads:
+        wide = {"use128BitConvUnitLoad": "true"}
+        options._Popart.set("matmulOptions", wide)
     if run.is_recomputed:
         options._Popart.set("autoRecomputation", _RECOMPUTE_ALL)
     options.Precision.setPartialsType(run.partials)
