@@ -57,6 +57,9 @@ _WITHOUT_CODE = frozenset({"ctc_loss", "fc", "gru", "lstm", "pooling", "reductio
 # pass (`engine.run` in the same sources); the others run one program.
 _RUN_TWICE = frozenset({"fc", "pooling"})
 
+SYNCS_BY_START = 1
+"""Syncs with the host when a program without code begins"""
+
 
 def compiler_rows(facts: Path) -> Iterator[Rows]:
     """Each benchmark on each chip that it has figures of."""
@@ -113,4 +116,5 @@ def start_cycles(tool: str, case: Case, found: ModelledCase) -> int:
         return 0
     has_gradients = any(True for _ in case.module.parameters())
     num_runs = 2 if tool in _RUN_TWICE and has_gradients else 1
-    return num_runs * found.modelled.target.chip.global_sync_cycles
+    cycles = found.modelled.target.chip.global_sync_cycles
+    return SYNCS_BY_START * num_runs * cycles

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from benchmarks.calibration import compiler
 from benchmarks.calibration.rows import Result, Row, Rows
 from popple.sim import elements
 from popple.target import library
@@ -75,9 +76,14 @@ def _change_tail(value: float) -> None:
     elements.TAIL_BYTES = int(value)
 
 
+def _change_start(value: float) -> None:
+    compiler.SYNCS_BY_START = int(value)
+
+
 _PRODUCTS = r"^(gemm_|fc_layer_|bert_(ffn|kqv|proj))"
 # Of each family enough to tell: every product is planned again for each candidate.
 _SOME_PRODUCTS = r"^(gemm_1000x|gemm_200x64|fc_layer_(16|32)_|bert_(ffn2|proj))"
+_SMALL_LAYERS = r"^fc_layer_|reduce|pool"
 
 CONSTANTS = (
     Constant(
@@ -132,6 +138,24 @@ CONSTANTS = (
         "memory",
         "^fits$",
         "^vit_b16_inf_oom$",
+    ),
+    Constant(
+        "syncs with the host at the start of a program (compiler.start_cycles)",
+        "compiler",
+        "^cycles$",
+        _SMALL_LAYERS,
+        tells=_SMALL_LAYERS,
+        candidates=(1, 0),
+        change=_change_start,
+    ),
+    Constant(
+        "seconds between runs on PopART (pretraining.py)",
+        "models",
+        "",
+        r"^mlperf_v2\.0_(paddle_)?bert",
+    ),
+    Constant(
+        "seconds of a call on the host (models.py)", "models", "", "^poprt_rn50_bs1$"
     ),
 )
 

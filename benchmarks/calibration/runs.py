@@ -17,7 +17,6 @@ import poptorch
 from benchmarks.calibration.model_case import check_known, on_target, refusals
 
 _CHIPS_BY_PROCESS = 64
-_OVERLAPPED_BATCHES = 32
 _RECOMPUTE_ALL = 4
 """All but checkpoints: a number of PopART's RecomputationType"""
 
@@ -27,6 +26,8 @@ class Run:
     """A module, its micro-batch, and how often it runs; no optimiser is inference.
 
     Sums of gradients have the type `accumulator`, states of the optimiser `moments`.
+    With I/O tiles a call brings so many batches, of which one arrives while another is
+    computed.
     """
 
     module: nn.Module
@@ -43,8 +44,10 @@ class Run:
     has_states_off_chip: bool = False
     has_shared_updates: bool = False
     num_io_tiles: int = 0
+    batches_by_call: int = 32
     has_merged_collectives: bool = False
     is_recomputed: bool = False
+    has_wide_loads: bool = False
 
 
 class Overlapped(nn.Module):
@@ -104,6 +107,9 @@ def _options(run: Run) -> poptorch.Options:
     if run.has_merged_collectives:
         merged = "replicatedCollectivesSettings.mergeAllReduceCollectives"
         options._Popart.set(merged, True)
+    if run.has_wide_loads:
+        wide = {"use128BitConvUnitLoad": "true"}
+        options._Popart.set("matmulOptions", wide)
     if run.is_recomputed:
         options._Popart.set("autoRecomputation", _RECOMPUTE_ALL)
     options.Precision.setPartialsType(run.partials)
@@ -122,7 +128,7 @@ def _options(run: Run) -> poptorch.Options:
     if run.num_io_tiles:
         options.setExecutionStrategy(poptorch.ShardedExecution())
         options.TensorLocations.numIOTiles(run.num_io_tiles)
-        options.deviceIterations(_OVERLAPPED_BATCHES)
+        options.deviceIterations(run.batches_by_call)
     if run.memory_proportions:
         proportions = enumerate(run.memory_proportions)
         options.setAvailableMemoryProportion({f"IPU{i}": p for i, p in proportions})
@@ -141,7 +147,7 @@ def _replicas_by_process(run: Run) -> int:
 def _batch(run: Run) -> list[Tensor]:
     """The samples of one call: zeros, which take no memory until they are read."""
     count = run.accumulation * _replicas_by_process(run)
-    count *= _OVERLAPPED_BATCHES if run.num_io_tiles else 1
+    count *= run.batches_by_call if run.num_io_tiles else 1
     return [
         torch.zeros(count * x.shape[0], *x.shape[1:], dtype=x.dtype) for x in run.inputs
     ]

@@ -81,6 +81,7 @@ _RETURNED = {
     OutputMode.EveryN: Returned.EVERY_N,
     OutputMode.Sum: Returned.SUM,
 }
+_WIDE_LOADS = "use128BitConvUnitLoad"
 _OVERLAPS = {
     OverlapMode.NoOverlap: "NONE",
     OverlapMode.OverlapAccumulationLoop: "MICRO_BATCHES",
@@ -388,4 +389,15 @@ def _plan_options(options: Options, overlap: OverlapMode) -> PlanOptions:
             num_tiles=options.TensorLocations.toDict().get("numIOTiles", 0),
             overlap=Overlap[_OVERLAPS[overlap]],
         ),
+        wide_loads=_wide_loads(options),
+    )
+
+
+def _wide_loads(options: Options) -> tuple[str, ...]:
+    """Families of ops whose units load weights 128 bits at a time."""
+    tables = {"matmul": "matmulOptions", "conv": "convolutionOptions"}
+    return tuple(
+        family
+        for family, name in tables.items()
+        if str(options._Popart.options.get(name, {}).get(_WIDE_LOADS)).lower() == "true"
     )

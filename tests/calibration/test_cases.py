@@ -15,11 +15,16 @@ from benchmarks.calibration.configurations import PUBLIC, read_settings
 from benchmarks.calibration.footprints import layer_sizes
 from benchmarks.calibration.kernels import kernel_rows
 from benchmarks.calibration.model_case import Case, ModelledCase, Once, model_case
-from benchmarks.calibration.models import model_rows
+from benchmarks.calibration.models import SquadBert, model_rows
 from benchmarks.calibration.packing import sequences_by_row
 from benchmarks.calibration.params import Params
 from benchmarks.calibration.popliner import Profiled, ops_by_layer
-from benchmarks.calibration.pretraining import pipeline_of
+from benchmarks.calibration.pretraining import (
+    pipeline_of,
+    seconds_between_runs,
+    sequences_between_evaluations,
+    training_share,
+)
 from benchmarks.calibration.published import Published, published_rows
 from benchmarks.calibration.roformer import RoFormer
 from benchmarks.calibration.rows import NotExpressed
@@ -212,3 +217,36 @@ def test_modules_take_what_the_rows_feed_them() -> None:
     by_image, by_text = Clip()(images, ids)
     assert (by_image.shape, by_text.shape) == ((1, 2), (2, 1))
     assert RoFormer(77)(ids, ids, ids.float()).shape == (2, 2)
+
+
+def test_early_rounds_of_mlperf_validate_by_steps_of_training() -> None:
+    # 5 % of 230.23 x 3,072 + 3,000,000 sequences is 185,363: 175,000 in whole 25,000.
+    # That is 56.97 steps; 10,000 sequences are validated in four more.
+    assert sequences_between_evaluations(3_072) == 175_000
+    row = Published("mlperf_v1.1_bert_pod16_tput", "", 16, "", "", "", "", "")
+    assert training_share(row, 3_072) == pytest.approx(56.966 / 60.966, abs=1e-4)
+    later = replace(row, name="mlperf_v2.0_bert_pod128_tput")
+    assert training_share(later, 6_144) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "seconds"),
+    [
+        ("gcperf_bert_popart", "PopART, SDK 3.1, GBS 9600", 0.17),
+        ("mlperf_v2.0_paddle_bert_pod16", "as PopART config", 0.17),
+        ("gcperf_bert_pytorch", "PyTorch, PopART analogue", 0.0),
+    ],
+)
+def test_time_between_runs_is_known_of_popart_alone(
+    name: str, config: str, seconds: float
+) -> None:
+    row = Published(name, "", 16, "BERT-Large", config, "", "", "")
+    assert seconds_between_runs(row) == seconds
+
+
+def test_a_loop_that_waits_costs_its_call_and_its_lists() -> None:
+    shape, form = Shape(12, 768, 12, 256), Form()
+    ahead = SquadBert(shape, form, 2, torch.float16)
+    # 126 us for a call with two sequences, 30 us for each.
+    waiting = replace(ahead, has_host_loop=True)
+    assert (ahead.host_seconds, waiting.host_seconds) == (0, pytest.approx(93e-6))

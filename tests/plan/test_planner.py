@@ -54,3 +54,13 @@ def test_an_op_can_have_wishes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
     for notes in (Notes(memory_proportion=0.1), Notes(partials=DType.F32)):
         planner.plan(replace(ADD, notes=notes), (None, None))
     assert seen == [PlanOptions(0.1, "f16"), PlanOptions(0.6, "f32")]
+
+
+def test_wide_loads_are_for_the_families_that_are_named() -> None:
+    planner = Planner(bow(), PlanOptions(wide_loads=("conv",)))
+    rates = [
+        planner.request(replace(ADD, kind=kind), ()).target.chip
+        for kind in ("conv_weight_grad", "matmul")
+    ]
+    loads = [chip.conv_unit_coeff_load_bytes_per_cycle for chip in rates]
+    assert loads == [16, 8]

@@ -122,6 +122,16 @@ def test_groups_beyond_a_rack_pass_the_gateways() -> None:
     assert within == NEIGHBOUR_CYCLES + TWO_HOPS
 
 
+def test_all_machines_cross_to_other_racks_at_once() -> None:
+    # Four chips send 1 MB each through their gateway: 4 MB x 1.85 / 21.25 = 348,235.3;
+    # 3 hops of 1,184 cycles. Four replicas of one chip share a gateway as well.
+    each = [(chip, chip, MEGABYTE) for chip in range(4)]
+    step = replace(flows(*each, replicas=2), is_between_racks=True)
+    assert link_cycles(step, pod(4, 32, "bow-pod128")) == 348_236 + 3 * ONE_HOP
+    alone = replace(step, flows=((0, 0, MEGABYTE),))
+    assert link_cycles(alone, pod(1, 128, "bow-pod128")) == 348_236 + 3 * ONE_HOP
+
+
 def test_nothing_to_send_takes_no_time() -> None:
     assert link_cycles(flows(), pod(2)) == 0
     assert link_cycles(flows((0, 1, 0)), pod(2)) == 0

@@ -107,7 +107,8 @@ class LinkCopy:
     """Traffic over links: from another chip of the replica, or between replicas.
 
     `source_chip` of -1 is the op's own chip (a collective among replicas).
-    `num_bytes` is what each chip sends over its links in this step.
+    `num_bytes` is what each chip sends over its links in this step; `is_between_racks`
+    says that the replicas are one of each rack.
     """
 
     name: str
@@ -115,6 +116,7 @@ class LinkCopy:
     bytes_by_tile: TileVector
     source_chip: int = -1
     replicas: int = 1
+    is_between_racks: bool = False
 
 
 @dataclass(frozen=True)

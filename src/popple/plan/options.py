@@ -43,9 +43,12 @@ class PlanOptions:
     `memory_proportion` bounds the temporary memory of matmul, conv and gather plans
     as a fraction of tile memory; `partials` is "f32" or "f16". `outline` lets ops
     that are planned alike share their code. `io` sets tiles aside for host traffic.
+    `wide_loads` names the families of ops, "matmul" or "conv", whose units load weights
+    at the chip's greatest rate.
     """
 
     memory_proportion: float = 0.6
     partials: str = "f32"
     outline: bool = True
     io: IoOptions = field(default_factory=IoOptions)
+    wide_loads: tuple[str, ...] = ()

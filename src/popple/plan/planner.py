@@ -31,6 +31,17 @@ def _options_for(notes: Notes, options: PlanOptions) -> PlanOptions:
     return options
 
 
+def _with_wide_loads(target: Target) -> Target:
+    """The target whose units load weights from two memory elements at once.
+
+    As PopLibs' use128BitConvUnitLoad has it (graphcore/poplibs, ConvModel.cpp:292).
+    """
+    chip = target.chip
+    rate = chip.conv_unit_max_coeff_load_bytes_per_cycle
+    chip = replace(chip, conv_unit_coeff_load_bytes_per_cycle=rate)
+    return replace(target, system=replace(target.system, chip=chip))
+
+
 Plans = dict[tuple[Signature, Inputs, Share | None], OpPlan]
 
 
@@ -58,6 +69,7 @@ class Planner:
         store: PlanStore | None = None,
     ) -> None:
         self.target = target
+        self._wide_target = _with_wide_loads(target)
         self.options = options or PlanOptions()
         self.num_hits = 0
         self._plans = (store or PlanStore()).of(target, self.options)
@@ -82,7 +94,9 @@ class Planner:
     ) -> PlanRequest:
         """What a rule is asked about an op, its own wishes included."""
         options = _options_for(signature.notes, self.options)
-        return PlanRequest(signature, inputs, self.target, options, share)
+        is_wide = signature.kind.partition("_")[0] in options.wide_loads
+        target = self._wide_target if is_wide else self.target
+        return PlanRequest(signature, inputs, target, options, share)
 
     def plan(
         self, signature: Signature, inputs: Inputs, share: Share | None = None

@@ -194,7 +194,9 @@ def _parse_exchange(part: Statement) -> Exchange:
 
 
 def _parse_global_exchange(part: Statement) -> GlobalExchange:
-    part.expect(1, ["sent", "received", "flows", "hops", "replicas", *_USES])
+    part.expect(
+        1, ["sent", "received", "flows", "hops", "replicas", *_USES], ["between_racks"]
+    )
     return GlobalExchange(
         part.text(0),
         tuple((row[0], row[1], row[2]) for row in part.tuples("flows", 3)),
@@ -203,6 +205,7 @@ def _parse_global_exchange(part: Statement) -> GlobalExchange:
         part.integer("hops", 1),
         part.integer("replicas", 1),
         *_parse_uses(part),
+        is_between_racks="between_racks" in part.flags,
     )
 
 

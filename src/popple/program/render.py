@@ -147,6 +147,7 @@ def _transfer(step: Exchange | GlobalExchange | StreamCopy) -> Iterator[str]:
         yield f"flows=[{flows}]"
         yield f"hops={step.num_hops}"
         yield f"replicas={step.replicas}"
+        yield "between_racks" if step.is_between_racks else ""
         return
     if step.messages_by_tile is not None:
         yield f"messages={_vector(step.messages_by_tile)}"

@@ -74,7 +74,8 @@ class GlobalExchange:
 
     `flows` lists (source chip, destination chip, bytes) of flows that share
     the links; `num_hops` is the longest route in chips; `replicas` greater than 1 says
-    that the partners lie in that many replicas (a collective).
+    that the partners lie in that many replicas (a collective), one in each rack if it
+    `is_between_racks`.
     """
 
     name: str
@@ -86,6 +87,7 @@ class GlobalExchange:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     op: str = ""
+    is_between_racks: bool = False
 
 
 @dataclass(frozen=True)

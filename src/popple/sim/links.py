@@ -5,7 +5,8 @@ flow crosses its rung first if it must, then follows the rail, whose ends are jo
 a torus; flows over the same link share it (the routing of the vendor's own model of
 several chips, graphcore/poplibs 1.2.0, lib/poplibs_test/Util.cpp). Every replica does
 the same at the same time; rings over replicas go both ways round, half of the data
-each (lib/popops, collectives).
+each (lib/popops, collectives). GW-Links join equal machines of neighbouring racks; in a
+ring over racks all machines use theirs at the same time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from popple.program import GlobalExchange
 from popple.sim.phases import cycles_of_ns, transfer_cycles
 from popple.target import Target
 from popple.units import ceil_div
+
+_HOPS_BETWEEN_RACKS = 3
+"""To the machine's gateway, over a GW-Link, from the other gateway"""
 
 Link = tuple[int, int]
 """(from chip, to chip), neighbours on the ladder"""
@@ -35,10 +39,15 @@ def link_cycles(step: GlobalExchange, target: Target) -> int:
         what = f"{step.name!r} sends between chips, but the target has no links."
         remedy = "Simulate on a system with several chips."
         raise ProgramError(what, where=f"target {system.name!r}", remedy=remedy)
-    by_link, by_chip = _loads(flows, step, target)
     # A tile feeds the links through its exchange port; data on few tiles are bound by
     # that.
     busiest = max(step.sent_by_tile.maximum, step.received_by_tile.maximum)
+    if step.is_between_racks:
+        crossing = _gateway_transfer(_bytes_by_machine(step, target), step, target)
+        moving = max(crossing, ceil_div(busiest, chip.exchange_bytes_per_cycle))
+        latency_ns = system.link_latency_ns * _HOPS_BETWEEN_RACKS
+        return moving + cycles_of_ns(latency_ns, chip)
+    by_link, by_chip = _loads(flows, step, target)
     moving = max(
         transfer_cycles(by_link, system.neighbour_bytes_per_second, chip),
         transfer_cycles(by_chip, system.link_bytes_per_second, chip),
@@ -132,11 +141,24 @@ def _gateway_cycles(step: GlobalExchange, target: Target) -> int:
             by_machine[machine] += ceil_div(num_bytes, 2)
         elif source // system.rack_chips != destination // system.rack_chips:
             by_machine[machine] += num_bytes
-    busiest = max(by_machine.values(), default=0)
-    if not busiest:
+    return _gateway_transfer(max(by_machine.values(), default=0), step, target)
+
+
+def _bytes_by_machine(step: GlobalExchange, target: Target) -> int:
+    """What the chips of a machine send to other racks, all its replicas together."""
+    by_machine: Counter[int] = Counter()
+    for source, _, num_bytes in step.flows:
+        by_machine[source // target.system.chips_per_machine] += num_bytes
+    num_replicas = max(1, target.system.chips_per_machine // target.num_chips)
+    return num_replicas * max(by_machine.values(), default=0)
+
+
+def _gateway_transfer(num_bytes: int, step: GlobalExchange, target: Target) -> int:
+    system = target.system
+    if not num_bytes:
         return 0
     if not system.gateway_bytes_per_second:
         what = f"{step.name!r} leaves the rack, but the target has no gateways."
         remedy = f"Keep the group within {system.rack_chips} chips."
         raise ProgramError(what, where=f"target {system.name!r}", remedy=remedy)
-    return transfer_cycles(busiest, system.gateway_bytes_per_second, target.chip)
+    return transfer_cycles(num_bytes, system.gateway_bytes_per_second, target.chip)

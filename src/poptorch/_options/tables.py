@@ -93,6 +93,7 @@ BACKEND_NAMES = {
         "pipeline stages, all but checkpoints, or nothing"
     ),
     "cachePath": "directory of the executable cache",
+    "convolutionOptions": "use128BitConvUnitLoad: weights load twice as fast",
     "enableEngineCaching": "compiled models are kept and found again",
     "enableFloatingPointChecks": "operators are checked as they run",
     "enableOutlining": "repeated layers share one function of the program, or do not",
@@ -101,6 +102,7 @@ BACKEND_NAMES = {
     "explicitRecomputation": "recomputed ops are part of the program, always",
     "groupNormStridedChannelGrouping": "groups of normalisation stride over channels",
     "instrumentWithHardwareCycleCounter": "cycleCount() answers",
+    "matmulOptions": "use128BitConvUnitLoad: weights load twice as fast",
     "partialsTypeMatMuls": "type of partial sums in plans",
     "replicatedCollectivesSettings.mergeAllReduceCollectives": (
         "collectives of gradients are merged"

@@ -1,7 +1,8 @@
 """Rings: what each chip sends, and where the parts lie."""
 
 from popple.plan.opplan import Compute, LinkCopy, Loop, OpPlan
-from popple.plan.rules.collective import ring_bytes, ring_steps
+from popple.plan.rules.collective import Ring, ring_bytes, ring_steps, rings_of
+from popple.target import load_target
 from tests.plan.machines import plan
 from tests.plan.signatures import f32, make
 
@@ -58,3 +59,25 @@ def test_a_share_is_taken_without_traffic() -> None:
     (step,) = made.steps
     assert isinstance(step, Compute)
     assert made.outputs[0].bytes_by_tile.total == 1536 * 4
+
+
+def test_replicas_that_fill_racks_have_two_levels() -> None:
+    # Racks of 64 chips hold 8 replicas of 8.
+    whole = Ring(8), Ring(2, 8, is_between_racks=True)
+    assert rings_of(16, load_target("bow-pod128", 8, 16)) == whole
+    assert rings_of(8, load_target("bow-pod128", 8, 8)) == (Ring(8),)
+    assert rings_of(12, load_target("bow-pod128", 8, 12)) == (Ring(12),)
+    racks = (Ring(2, 1, is_between_racks=True),)
+    assert rings_of(2, load_target("bow-pod128", 64, 2)) == racks
+
+
+def test_only_shares_pass_between_racks() -> None:
+    target = load_target("bow-pod128", 8, 16)
+    signature = make("all_reduce", [f32(64, 96)], [f32(64, 96)], replicas=16)
+    made = plan(signature, target=target)
+    # 7/8 of 24,576 bytes in four steps in the rack; of an eighth of them one half is
+    # sent between two racks, in one step, and comes back as sums.
+    assert sent_by(made) == [(4, 5_376), (4, 5_376)]
+    crossing = [step for step in made.steps if isinstance(step, LinkCopy)]
+    assert [step.num_bytes for step in crossing] == [1_536, 1_536]
+    assert all(step.is_between_racks for step in crossing)

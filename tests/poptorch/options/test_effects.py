@@ -342,3 +342,11 @@ def test_the_option_changes_something(
     folder.mkdir()
     without, with_it = EFFECTS[name](folder)
     assert str(without) != str(with_it)
+
+
+def test_wide_loads_of_weights_make_products_quicker() -> None:
+    wide = {"use128BitConvUnitLoad": "true"}
+    narrow = large_cost(lambda o: o._Popart.set("matmulOptions", {}))
+    assert large_cost(lambda o: o._Popart.set("matmulOptions", wide)) < narrow
+    # Products are no convolutions.
+    assert large_cost(lambda o: o._Popart.set("convolutionOptions", wide)) == narrow

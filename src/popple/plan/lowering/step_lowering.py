@@ -82,6 +82,7 @@ class StepLowering:
             self._tiles.vector(step.bytes_by_tile, source),
             self._tiles.vector(step.bytes_by_tile, op.chip),
             replicas=step.replicas,
+            is_between_racks=step.is_between_racks,
             reads=reads,
             writes=writes,
             op=op.name,

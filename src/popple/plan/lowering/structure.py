@@ -55,6 +55,7 @@ def merged(steps: Iterable[Step], name: str) -> GlobalExchange:
         # All flows start together; the longest way decides the latency.
         num_hops=max(part.num_hops for part in parts),
         replicas=parts[0].replicas,
+        is_between_racks=parts[0].is_between_racks,
         reads=tuple(dict.fromkeys(n for part in parts for n in part.reads)),
         writes=tuple(dict.fromkeys(n for part in parts for n in part.writes)),
         op=parts[0].op if len({part.op for part in parts}) == 1 else "",

@@ -5,11 +5,18 @@ half of them each way round, in steps; an all-reduce is one after the other. Par
 in the middle of the ring after R / 2 steps, or, where that uses the links better, go
 all the way in R - 1 steps with parts of half the size (graphcore/poplibs 1.4,
 lib/popops/ReplicatedCollectives.cpp, which measured the sizes from which on).
+
+Replicas that fill several racks do it in two levels, since IPU-Links end with the rack:
+sums are made within each rack first, then each replica exchanges its share with its
+twins in other racks through the gateways; gathering goes the other way (release notes
+of GCL 3.0: collectives of groups that span several IPU-Link domains have three phases).
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from popple.graph import TensorType
 from popple.plan.builder import PlanBuilder, vertices
@@ -18,6 +25,7 @@ from popple.plan.codelets.rates import multi_codelet
 from popple.plan.mapping import elements_by_tile, mapping_like, rescaled
 from popple.plan.opplan import LinkCopy, Loop, OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import Category
+from popple.target import Target
 from popple.units import ceil_div
 
 _ANY = sys.maxsize
@@ -28,6 +36,33 @@ _FEW_STEPS = {
 }
 
 
+@dataclass(frozen=True)
+class Ring:
+    """Replicas that pass parts round: those of a rack, or one of each rack.
+
+    What goes round is the `share`-th part of a tensor.
+    """
+
+    replicas: int
+    share: int = 1
+    is_between_racks: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What tells its steps from those of the other level."""
+        return "_between_racks" if self.is_between_racks else ""
+
+
+def rings_of(replicas: int, target: Target) -> tuple[Ring, ...]:
+    """The rings of a collective in the order of a sum, none for one replica."""
+    in_rack = target.system.rack_chips // target.num_chips
+    fills_racks = 0 < in_rack < replicas and replicas % in_rack == 0
+    if not fills_racks or not target.system.gateway_bytes_per_second:
+        return (Ring(replicas),) if replicas > 1 else ()
+    between = Ring(replicas // in_rack, in_rack, is_between_racks=True)
+    return (Ring(in_rack), between) if in_rack > 1 else (between,)
+
+
 def plan_all_reduce(request: PlanRequest) -> OpPlan:
     """Sum the parts around the ring, then pass the sums around."""
     builder, replicas, tensor, mapping = _begin(request)
@@ -36,16 +71,17 @@ def plan_all_reduce(request: PlanRequest) -> OpPlan:
     if replicas == 1:
         builder.local_copy("copy", target.bytes_by_tile, tensor.dtype)
         return builder.finish([target], (None,))
-    _add_ring(builder, "reduce_scatter", tensor, mapping, replicas)
-    _add_ring(builder, "all_gather", tensor, mapping, replicas)
+    rings = rings_of(replicas, request.target)
+    _add_rings(builder, "reduce_scatter", tensor, mapping, rings)
+    _add_rings(builder, "all_gather", tensor, mapping, reversed(rings))
     return builder.finish([target], (None,))
 
 
 def plan_reduce_scatter(request: PlanRequest) -> OpPlan:
     """Sum the parts around the ring; each replica keeps one."""
     builder, replicas, tensor, mapping = _begin(request)
-    if replicas > 1:
-        _add_ring(builder, "reduce_scatter", tensor, mapping, replicas)
+    rings = rings_of(replicas, request.target)
+    _add_rings(builder, "reduce_scatter", tensor, mapping, rings)
     target = mapping_like(mapping, request.signature.outputs[0])
     return builder.finish([_part(target, replicas)], (None,))
 
@@ -55,8 +91,8 @@ def plan_all_gather(request: PlanRequest) -> OpPlan:
     builder, replicas, _, mapping = _begin(request)
     result = request.signature.outputs[0]
     target = mapping_like(mapping, result)
-    if replicas > 1:
-        _add_ring(builder, "all_gather", result, target, replicas)
+    rings = reversed(rings_of(replicas, request.target))
+    _add_rings(builder, "all_gather", result, target, rings)
     # The replica's own part goes into the whole beside those that arrive.
     builder.local_copy("join", mapping.bytes_by_tile, result.dtype)
     return builder.finish([_whole(target)], (None,))
@@ -93,33 +129,49 @@ def _begin(request: PlanRequest) -> _Begun:
     return builder, max(1, replicas), tensor, builder.input_mapping(0)
 
 
+def _add_rings(
+    builder: PlanBuilder,
+    name: str,
+    tensor: TensorType,
+    mapping: TileMapping,
+    rings: Iterable[Ring],
+) -> None:
+    for ring in rings:
+        if ring.is_between_racks:
+            builder.note("racks", ring.replicas)
+        _add_ring(builder, name, tensor, mapping, ring)
+
+
 def _add_ring(
     builder: PlanBuilder,
     name: str,
     tensor: TensorType,
     mapping: TileMapping,
-    replicas: int,
+    ring: Ring,
 ) -> None:
-    count = ring_steps(name, tensor.num_bytes, replicas)
+    num_bytes, label = ceil_div(tensor.num_bytes, ring.share), f"{name}{ring.mark}"
+    count = ring_steps(name, num_bytes, ring.replicas)
     # The total is the same however many steps there are; more steps send smaller parts.
-    sent = ceil_div(ring_bytes(tensor.num_bytes, replicas), count)
+    sent = ceil_div(ring_bytes(num_bytes, ring.replicas), count)
     by_tile = rescaled(mapping.bytes_by_tile, sent, 1)
     first = len(builder.steps)
-    builder.steps.append(LinkCopy(name, sent, by_tile, -1, replicas))
+    builder.steps.append(
+        LinkCopy(label, sent, by_tile, -1, ring.replicas, ring.is_between_racks)
+    )
     if name == "reduce_scatter":
-        _add_sum(builder, tensor, mapping, replicas, count)
+        _add_sum(builder, tensor, mapping, ring, count)
     body = tuple(builder.steps[first:])
     builder.steps[first:] = [Loop(count, body)] if count > 1 else body
     # What arrives in a step is in flight beside the tensor.
     last = builder.position - 1
-    builder.hold(f"{name}/part", by_tile, last, last, Category.GLOBAL_MESSAGE)
+    builder.hold(f"{label}/part", by_tile, last, last, Category.GLOBAL_MESSAGE)
 
 
 def _add_sum(
     builder: PlanBuilder,
     tensor: TensorType,
     mapping: TileMapping,
-    replicas: int,
+    ring: Ring,
     count: int,
 ) -> None:
     """Add the parts that arrive in a step to the replica's own."""
@@ -127,7 +179,7 @@ def _add_sum(
     sizes = elements_by_tile(mapping, tensor)
 
     def size(n: int) -> int:
-        return ceil_div(n * (replicas - 1), replicas * count)
+        return ceil_div(n * (ring.replicas - 1), ring.replicas * count * ring.share)
 
     group = vertices(
         multi_codelet("popops::BinaryOp1D<add", tensor.dtype, 400, 20),
@@ -136,7 +188,7 @@ def _add_sum(
         size,
     )
     before = builder.flops
-    builder.compute("sum", group)
+    builder.compute(f"sum{ring.mark}", group)
     # The sum becomes the body of a loop, which was counted once.
     builder.flops += (count - 1) * (builder.flops - before)
 
