@@ -99,7 +99,6 @@ BACKEND_NAMES = {
     "enableOutlining": "repeated layers share one function of the program, or do not",
     "enableStochasticRounding": "float16 results and weights round at random",
     "engineOptions": "reports and memory checks; see environment.md",
-    "explicitRecomputation": "recomputed ops are part of the program, always",
     "groupNormStridedChannelGrouping": "groups of normalisation stride over channels",
     "instrumentWithHardwareCycleCounter": "cycleCount() answers",
     "matmulOptions": "use128BitConvUnitLoad: weights load twice as fast",

@@ -338,10 +338,13 @@ def test_the_option_changes_something(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROCESSES", "2")
-    folder = tmp_path / "here"
-    folder.mkdir()
-    without, with_it = EFFECTS[name](folder)
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    without, with_it = EFFECTS[name](first)
     assert str(without) != str(with_it)
+    # What is seen does not change by itself.
+    assert str(EFFECTS[name](second)[0]) == str(without)
 
 
 def test_wide_loads_of_weights_make_products_quicker() -> None:

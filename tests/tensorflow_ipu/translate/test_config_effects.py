@@ -169,8 +169,9 @@ def of_reports(case: Case) -> tuple[object, object]:
     def count(options: dict[str, str]) -> int:
         directory = {"autoReport.directory": str(case.path)}
         change = setting("compilation_poplar_options", {**directory, **options})
+        before = len(list(case.path.glob("*/profile.pop")))
         on_device(lambda x: x + 1.0, [np.ones(4, HALF)], change)
-        return len(list(case.path.glob("*/profile.pop")))
+        return len(list(case.path.glob("*/profile.pop"))) - before
 
     return count({}), count({"autoReport.outputGraphProfile": "true"})
 
@@ -252,6 +253,7 @@ def of_help(case: Case) -> tuple[object, object]:
 def of_logged_cycles(case: Case) -> tuple[object, object]:
     def count(flags: str) -> int:
         case.flags(flags)
+        case.caplog.clear()
         on_device(lambda x: x + 1.0, [np.ones(4, HALF)])
         texts = [record.getMessage() for record in case.caplog.records]
         return sum("cycles, as modelled" in text for text in texts)
