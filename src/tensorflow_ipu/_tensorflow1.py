@@ -11,6 +11,7 @@ say `tensorflow.python` or `tensorflow.compat.v2`, which stay as they are.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -65,6 +66,8 @@ def adapt() -> None:
         become_version_1()
     if found is Dialect.UNKNOWN:
         wait_for_version_1(v1)
+    if found is not Dialect.TENSORFLOW_1:
+        _savers_know_their_graph()
 
 
 def _texts() -> Iterator[str]:
@@ -118,6 +121,25 @@ def _accept_whole_numbers_as_sizes() -> None:
         stock(self, int(value) if is_whole else value)
 
     shapes.Dimension.__init__ = init
+
+
+def _savers_know_their_graph() -> None:
+    # A program that says `tf.Graph()` and `tf.compat.v1.Session` may be written for
+    # either version. Outside of its graph a saver works only in version 1; in version
+    # 2 it looks for variables of eager mode, which a session has none of.
+    saver = importlib.import_module("tensorflow.python.training.saver").Saver
+    for name in ("save", "restore"):
+        setattr(saver, name, _in_graph_of_session(getattr(saver, name)))
+
+
+def _in_graph_of_session(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def call(self: Any, sess: Any, *args: Any, **kwargs: Any) -> Any:
+        graph = getattr(sess, "graph", None)
+        with contextlib.nullcontext() if graph is None else graph.as_default():
+            return stock(self, sess, *args, **kwargs)
+
+    return call
 
 
 def _find_former(name: str) -> Any:
