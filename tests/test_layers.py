@@ -38,6 +38,7 @@ BASE = frozenset(
         "popple.lazy",
         "popple.logs",
         "popple.plain",
+        "popple.quick",
         "popple.text_table",
         "popple.units",
     }
@@ -74,6 +75,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "popple.logs": frozenset({"popple.errors"}),
     "popple.files": frozenset(),
     "popple.plain": frozenset(),
+    "popple.quick": frozenset(),
     "popple.text_table": frozenset(),
     "popple.units": frozenset(),
     "popple.marks": frozenset(),

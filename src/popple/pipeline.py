@@ -188,7 +188,9 @@ def model_graph(
     _POPART_SESSION.info("Popart version: Popple %s", __version__)
     sim.log_target(graph.name, target)
     clock.start("place")
-    placed = place.run_passes(graph, passes_of(options), _log_pass)
+    # The planner verifies what it is given, and that is the graph of the last pass.
+    passes = passes_of(options)
+    placed = place.run_passes(graph, passes, _log_pass, is_verified=False)
     _POPART_DEVICE.info("Poplar graph initialised")
     clock.start("plan")
     _POPART_DEVICE.info("Starting compilation")
@@ -284,6 +286,7 @@ def write_report(
     gives compute sets the names that users of a facade know.
     """
 
+    told = case.Case(modelled.captured, modelled.target, modelled.options, framework)
     contents = record.record(
         modelled.graph,
         modelled.planned,
@@ -292,12 +295,8 @@ def write_report(
         framework=framework,
         framework_version=framework_version,
         seconds=modelled.seconds,
-    )
-    told = case.Case(modelled.captured, modelled.target, modelled.options, framework)
-    contents = replace(
-        contents,
         case_text=case.render_case(told),
-        info={**contents.info, **_left_out(modelled.options)},
+        more_info=_left_out(modelled.options),
     )
     if name_compute_set is not None:
         contents = contents.with_names(name_compute_set)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from popple.errors import GraphError
-from popple.graph import Graph
+from popple.graph import Graph, verify
 from popple.place import Pass, RepeatOnDevice, Replicate, run_passes
 from tests.place.graphs import chain
 
@@ -38,3 +38,9 @@ def test_a_broken_graph_is_refused_before_the_first_pass() -> None:
     broken = LosesItsValues().apply(chain((0, 0), (0, 0)))
     with pytest.raises(GraphError):
         run_passes(broken, [])
+
+
+def test_results_can_be_left_to_the_caller_to_verify() -> None:
+    broken = run_passes(chain((0, 0), (0, 0)), [LosesItsValues()], is_verified=False)
+    with pytest.raises(GraphError):
+        verify(broken)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from popple.program.parts import children_of, traffic_of
 from popple.program.program import Program
-from popple.program.steps import Call, GlobalExchange, Step
+from popple.program.steps import Call, Control, GlobalExchange, Step
 from popple.program.tiles import TileVector
 
 
@@ -34,6 +34,11 @@ def busy_chips(vector: TileVector, tiles_per_chip: int) -> tuple[int, ...]:
     """The chips on which a vector has anything but zeros, in order."""
     runs = busy_chip_runs(vector, tiles_per_chip)
     return tuple(dict.fromkeys(chip for chip, _, _ in runs))
+
+
+@lru_cache(maxsize=16384)
+def _busy_set(vector: TileVector, tiles_per_chip: int) -> frozenset[int]:
+    return frozenset(busy_chips(vector, tiles_per_chip))
 
 
 def chip_parts(
@@ -114,12 +119,12 @@ class ChipFinder:
     def _look(self, step: Step) -> frozenset[int]:
         if isinstance(step, Call):
             return self.chips_of(self._program.functions[step.function])
-        chips = {chip for child in children_of(step) for chip in self.chips_of(child)}
-        for vector in traffic_of(step):
-            chips.update(busy_chips(vector, self._program.tiles_per_chip))
+        size = self._program.tiles_per_chip
+        if isinstance(step, Control):
+            return frozenset[int]().union(*map(self.chips_of, children_of(step)))
+        chips = frozenset[int]().union(*(_busy_set(v, size) for v in traffic_of(step)))
         # A hand-written exchange may name chips in flows without bytes on their tiles;
         # these chips still wait for it.
         if isinstance(step, GlobalExchange):
-            for source, destination, _ in step.flows:
-                chips.update((source, destination))
-        return frozenset(chips)
+            chips = chips.union(chip for flow in step.flows for chip in flow[:2])
+        return chips

@@ -21,11 +21,13 @@ from popple.program import (
     Sync,
     label_of,
 )
+from popple.quick import quick
 from popple.record.unowned import row_of
 from popple.sim import LeafTime, Simulation
 from popple.units import render_bytes, render_count
 
 
+@quick
 @dataclass(frozen=True)
 class StepRecord:
     """A step of an op: its name, what it does in words, and all its cycles."""

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
+from types import MappingProxyType
 
 from popple._version import __version__
 from popple.graph import Graph, Phase, all_ops, render_graph
@@ -46,8 +47,13 @@ def record(
     framework: str,
     framework_version: str,
     seconds: Mapping[str, float],
+    case_text: str = "",
+    more_info: Mapping[str, str] = MappingProxyType({}),
 ) -> ReportContents:
-    """The contents of the report on one run of one replica."""
+    """The contents of the report on one run of one replica.
+
+    `case_text` is what was captured; `more_info` are facts beside those known here.
+    """
     debug_ids = {op.name: index for index, (op, _) in enumerate(all_ops(graph))}
     instruction_bytes = target.chip.instruction_bytes
     tree = TreeRecorder(simulation, debug_ids, instruction_bytes).record()
@@ -84,7 +90,8 @@ def record(
         timeline=_timeline(simulation),
         chip_times=record_chip_times(simulation),
         memory_roles=_memory_roles(graph, simulation),
-        info=_info(graph, simulation, target, seconds),
+        case_text=case_text,
+        info={**_info(graph, simulation, target, seconds), **more_info},
         generic_ops=planned.generic_ops,
         graph_text=text,
         debug_contexts=record_debug_contexts(graph),

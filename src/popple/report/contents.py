@@ -142,11 +142,12 @@ class ReportContents:
         known = {program.id for program in self.programs}
         compute_sets = {compute_set.id for compute_set in self.compute_sets}
         for program in self.programs:
+            ids = _compute_sets_of(program)
+            if known.issuperset(program.children) and compute_sets.issuperset(ids):
+                continue
             where = f"program {program.id}"
             _require(where, "child", program.children, known)
-            if isinstance(program.payload, ExecutePayload):
-                ids = [program.payload.compute_set_id]
-                _require(where, "compute set", ids, compute_sets)
+            _require(where, "compute set", ids, compute_sets)
         for entry in (*self.control_programs, *self.function_programs):
             _require(f"entry {entry.id}", "program", [entry.program_id], known)
 
@@ -164,6 +165,11 @@ class ReportContents:
         known = {NO_CLASS_ID, *(each.id for each in self.liveness_classes)}
         used = {variable.class_id for variable in self.variables}
         _require("variables", "liveness class", used, known)
+
+
+def _compute_sets_of(program: ProgramNode) -> tuple[int, ...]:
+    payload = program.payload
+    return (payload.compute_set_id,) if isinstance(payload, ExecutePayload) else ()
 
 
 def _require(

@@ -70,6 +70,8 @@ class _Walk:
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
         self._known: dict[int, _Sums] = {}
+        # By identity: layers that do the same share the times of their leaves.
+        self._leaves: dict[tuple[int, int, int], _Sums] = {}
 
     def sums_of(self, step_id: int) -> _Sums:
         """Cycles of one execution of a step."""
@@ -81,13 +83,12 @@ class _Walk:
         timing = self._timing
         step, leaf = timing.steps[step_id].step, timing.leaf_times[step_id]
         if leaf is not None:
-            busy = timing.busy_by_chip[step_id]
             place = _PLACES.get(type(step), _SYNC)
-            return {c: _split(place, leaf, b) for c, b in enumerate(busy) if b}
+            return self._of_leaf(place, leaf, timing.busy_by_chip[step_id])
         found: _Sums = {}
         for part, times in timing.parts[step_id]:
             for chip, sums in self.sums_of(part).items():
-                done = tuple(each * times for each in sums)
+                done = sums if times == 1 else tuple(each * times for each in sums)
                 before = found.get(chip)
                 if before is None:
                     found[chip] = done
@@ -98,6 +99,13 @@ class _Walk:
                 else:
                     found[chip] = _added(before, done)
         return found
+
+    def _of_leaf(self, place: int, leaf: LeafTime, busy: tuple[int, ...]) -> _Sums:
+        key = place, id(leaf), id(busy)
+        if (known := self._leaves.get(key)) is None:
+            known = {c: _split(place, leaf, b) for c, b in enumerate(busy) if b}
+            self._leaves[key] = known
+        return known
 
 
 def _split(place: int, leaf: LeafTime, busy: int) -> tuple[int, ...]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from popple.quick import quick
 
+
+@quick
 @dataclass(frozen=True)
 class Cost:
     """What a part of a program takes: elapsed cycles by phase, work by kind.

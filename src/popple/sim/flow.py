@@ -71,6 +71,11 @@ class StepTree:
                 self.is_plain[row.id] = False
             if row.parent_id >= 0 and not self.is_plain[row.id]:
                 self.is_plain[row.parent_id] = False
+        self.calling: dict[int, list[int]] = defaultdict(list)
+        """Step -> the steps directly inside it that are not plain"""
+        for row in steps:
+            if row.parent_id >= 0 and not self.is_plain[row.id]:
+                self.calling[row.parent_id].append(row.id)
 
     def around(self, step_ids: Iterable[int]) -> list[int]:
         """These steps and all that hold or call them, inner and called ones first."""
@@ -118,7 +123,12 @@ class _Flow:
         self._nothing = Effect(self._every, 0, 0, 0)
         # Most steps touch no variable of the group, and share one object that says so.
         self._effects = [self._nothing] * len(self._steps)
-        for step_id in tree.around(uses):
+        around = tree.around(uses)
+        self._touching: dict[int, list[int]] = defaultdict(list)
+        """Step -> the steps directly inside it that touch a variable of the group"""
+        for step_id in sorted(around):
+            self._touching[self._steps[step_id].parent_id].append(step_id)
+        for step_id in around:
             self._effects[step_id] = self._effect_of(step_id)
         # What the callers of a function leave behind and want next.
         self._entries: dict[str, tuple[int, NextUse]] = {MAIN: (0, NEVER_USED)}
@@ -135,6 +145,9 @@ class _Flow:
             return self._own_effect(step_id)
         if isinstance(step, Call):
             return self._effects[self._roots[step.function]]
+        if isinstance(step, StepSequence | Parallel):
+            touching = self._touching.get(step_id, ())
+            return self._chain([self._effects[child] for child in touching])
         inner = [self._effects[child] for child in child_ids(self._steps, step_id)]
         if isinstance(step, Repeat):
             return inner[0] if step.count else self._nothing
@@ -143,9 +156,7 @@ class _Flow:
         if isinstance(step, RepeatWhile):
             test, body = inner[0].then(self._own_effect(step_id)), inner[1]
             return test.then(body.then(test).either(self._nothing))
-        if isinstance(step, If | Switch):
-            return self._own_effect(step_id).then(self._any(inner))
-        return self._chain(inner)
+        return self._own_effect(step_id).then(self._any(inner))
 
     def _own_effect(self, step_id: int) -> Effect:
         if step_id not in self._uses:
@@ -186,19 +197,19 @@ class _Flow:
             self.live[step_id] = used | after.live(effect.written_after(written))
             return
         self.live[step_id] = effect.next_before(after).live(written)
-        inner = tuple(child_ids(self._steps, step_id))
         # Branches of Parallel run on different chips (`verify` sees to it), so that
         # placing them one after the other moves no chip's peak.
         if isinstance(step, StepSequence | Parallel):
-            self._place_chain(inner, written, after)
+            self._place_chain(step_id, written, after)
         elif isinstance(step, Repeat):
-            self._place_repeat(inner[0], step.count, written, after)
+            self._place_repeat(step_id + 1, step.count, written, after)
         elif isinstance(step, RepeatWhile):
+            inner = tuple(child_ids(self._steps, step_id))
             self._place_while(step_id, inner, written, after)
         elif isinstance(step, If | Switch):
             own = self._own_effect(step_id)
             self.live[step_id] |= own.first_read
-            for arm in inner:
+            for arm in child_ids(self._steps, step_id):
                 self._place(arm, own.written_after(written), after)
         else:
             # A call: its callers are merged, and the body is placed when its turn
@@ -207,16 +218,29 @@ class _Flow:
             entry = (known | written, wanted.either(after))
             self._entries[step.function] = entry
 
-    def _place_chain(self, inner: Sequence[int], written: int, after: NextUse) -> None:
+    def _place_chain(self, parent: int, written: int, after: NextUse) -> None:
+        """Place steps one after the other, those between them in one go."""
+        inner = self._touching.get(parent, [])
+        if calling := self._tree.calling.get(parent):
+            inner = sorted({*inner, *calling})
         before: list[int] = []
         for step_id in inner:
             before.append(written)
             if (effect := self._effects[step_id]) is not self._nothing:
                 written = effect.written_after(written)
+        end = self._steps[parent].end_id
         for step_id, known in zip(reversed(inner), reversed(before), strict=True):
+            self._fill(self._steps[step_id].end_id, end, after.live(written))
             self._place(step_id, known, after)
             if (effect := self._effects[step_id]) is not self._nothing:
                 after = effect.next_before(after)
+            written, end = known, step_id
+        self._fill(parent + 1, end, after.live(written))
+
+    def _fill(self, first: int, end: int, live: int) -> None:
+        """The same live set for steps that touch no variable of the group."""
+        if live and first < end:
+            self.live[first:end] = [live] * (end - first)
 
     def _place_repeat(
         self, body: int, count: int, written: int, after: NextUse

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -20,8 +20,10 @@ from popple.program import (
     Category,
     Numbering,
     Program,
+    Run,
+    TileVector,
     Variable,
-    chip_totals,
+    busy_chip_runs,
 )
 from popple.sim.flow import StepTree, find_uses, live_sets
 
@@ -116,12 +118,27 @@ def _members(bits: int) -> Iterator[int]:
 def _transient_bytes(
     program: Program, intervals: Mapping[str, Sequence[Interval]], num_steps: int
 ) -> NDArray[np.int64]:
-    # Differences first, one sum at the end: an interval of any length costs two rows.
-    changes = np.zeros((num_steps + 1, program.num_chips), dtype=np.int64)
+    # Differences first, one sum at the end: an interval of any length makes two.
+    steps: list[int] = []
+    chips: list[int] = []
+    sizes: list[int] = []
     for name, lives in intervals.items():
         by_tile = program.variables[name].bytes_by_tile
-        totals = chip_totals(by_tile, program.num_chips, program.tiles_per_chip)
-        for first, last in lives:
-            changes[first] += totals
-            changes[last + 1] -= totals
+        for chip, total in _busy_totals(by_tile, program.tiles_per_chip):
+            for first, last in lives:
+                steps += (first, last + 1)
+                chips += (chip, chip)
+                sizes += (total, -total)
+    changes = np.zeros((num_steps + 1, program.num_chips), dtype=np.int64)
+    np.add.at(changes, (steps, chips), sizes)
     return changes[:-1].cumsum(axis=0)
+
+
+# Variables of repeated layers lie alike. The limit bounds memory.
+@lru_cache(maxsize=16384)
+def _busy_totals(vector: TileVector, tiles_per_chip: int) -> tuple[Run, ...]:
+    """(chip, sum over its tiles) of the chips that have anything but zeros."""
+    totals: dict[int, int] = {}
+    for chip, count, value in busy_chip_runs(vector, tiles_per_chip):
+        totals[chip] = totals.get(chip, 0) + count * value
+    return tuple(totals.items())

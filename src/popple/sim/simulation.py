@@ -8,6 +8,7 @@ from functools import cached_property
 
 from popple.errors import ProgramError
 from popple.program import Numbering, Program, TileSum, TileVector, verify
+from popple.quick import quick
 from popple.sim.chip_time import ChipTime, time_by_chip
 from popple.sim.cost import Cost
 from popple.sim.energy import Energy, energy_of
@@ -19,6 +20,7 @@ from popple.sim.unroll import Unroller
 from popple.target import Target
 
 
+@quick
 @dataclass(frozen=True)
 class ExecutedStep:
     """A step on one chip at one time, or rounds of a loop taken together.

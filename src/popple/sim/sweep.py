@@ -206,9 +206,15 @@ def _apply(event: _Event, current: Counts) -> None:
 
 def _held_at(at_step: Counts, lives: Sequence[_Life]) -> dict[Category, Counts]:
     """What every segment holds at the step given for it, by category."""
-    held: dict[Category, Counts] = defaultdict(lambda: np.zeros_like(at_step))
+    # Category by category: members of an Enum are slow to look up.
+    by_category: dict[int, list[_Life]] = defaultdict(list)
     for life in lives:
-        steps = at_step[life.where]
-        is_live = (steps >= life.first) & (steps <= life.last)
-        held[life.category][life.where] += life.values * is_live
+        by_category[id(life.category)].append(life)
+    held: dict[Category, Counts] = {}
+    for same in by_category.values():
+        total = held[same[0].category] = np.zeros_like(at_step)
+        for life in same:
+            steps = at_step[life.where]
+            is_live = (steps >= life.first) & (steps <= life.last)
+            total[life.where] += life.values * is_live
     return held

@@ -23,6 +23,7 @@ from popple.program import (
     StreamCopy,
     label_of,
 )
+from popple.quick import quick
 from popple.sim.timing import Timing
 from popple.sim.unroll import UNNUMBERED, Span, Unroller
 
@@ -32,6 +33,7 @@ PhasesByOp = Mapping[str, str]
 HOST = "host"
 
 
+@quick
 @dataclass(frozen=True)
 class Slice:
     """A chip at work from one cycle to another.
@@ -98,19 +100,26 @@ class _SliceMaker:
         self._timing = timing
         self._phases = phases
         self._segments: dict[tuple[int, int], tuple[_Segment, ...]] = {}
+        # By identity: steps of repeated layers share how long each chip is busy.
+        self._busy: dict[int, list[tuple[int, int]]] = {}
 
     def slices_of(self, span: Span) -> Iterator[Slice]:
         """The slices of every chip that is busy in a span."""
         step = self._timing.steps[span.step_id].step
-        for chip, busy in enumerate(self._timing.busy_by_chip[span.step_id]):
-            if not busy:
-                continue
+        for chip, busy in self._busy_chips(self._timing.busy_by_chip[span.step_id]):
             if isinstance(step, Call) and step.stage >= 0:
                 yield from self._stage_slices(span, step, chip)
             elif isinstance(step, Control) and not self._is_op(step):
                 yield from self._rounds_together(span, step, chip)
             else:
                 yield self._op_slice(span, step, chip, busy)
+
+    def _busy_chips(self, busy: tuple[int, ...]) -> list[tuple[int, int]]:
+        """(chip, its cycles) of the chips that are busy."""
+        if (known := self._busy.get(id(busy))) is None:
+            known = [(chip, cycles) for chip, cycles in enumerate(busy) if cycles]
+            self._busy[id(busy)] = known
+        return known
 
     def _op_slice(self, span: Span, step: Step, chip: int, busy: int) -> Slice:
         op = step.label if isinstance(step, Call) else getattr(step, "op", "")

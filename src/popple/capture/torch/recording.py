@@ -19,12 +19,11 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Node, Proxy
 from torch.fx.experimental.proxy_tensor import (
     ProxyTorchDispatchMode,
-    disable_proxy_modes_tracing,
-    extract_val,
     get_proxy_slot,
     set_proxy_slot,
 )
 
+from popple.capture.torch.known_results import KnownResults, Result
 from popple.capture.torch.rewrites import DECOMPOSITIONS
 
 _PLAIN = (
@@ -57,6 +56,7 @@ def record(
     func: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    known: KnownResults,
 ) -> Recorded | None:
     """Run an operator and add its nodes, or None if it is not an ordinary one."""
     if not isinstance(func, OpOverload) or not _is_ordinary(func):
@@ -66,10 +66,9 @@ def record(
         node_kwargs = {k: _argument(each, mode.tracer) for k, each in kwargs.items()}
     except _UnusualError:
         return None
-    with disable_proxy_modes_tracing():
-        result = func(*args, **kwargs)
-        nodes = list(_nodes_of(mode, func, node_args, node_kwargs, result))
-    return Recorded(result, nodes)
+    result = known.run(func, args, kwargs)
+    nodes = list(_nodes_of(mode, func, node_args, node_kwargs, result))
+    return Recorded(result.value, nodes)
 
 
 @functools.cache
@@ -107,22 +106,22 @@ def _nodes_of(
     func: OpOverload,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    result: Any,
+    result: Result,
 ) -> Iterator[Node]:
     """The node of an operator, and one for each of several results."""
     graph = mode.tracer.graph
     # The tracer's name: that of the operator, without its overload.
     name = graph._target_to_str(func.overloadpacket.__name__)
     called = graph.create_node("call_function", func, args, kwargs, name)
-    called.meta["val"] = extract_val(result)
+    called.meta["val"] = result.shown
     yield called
-    if isinstance(result, torch.Tensor):
-        _track(mode, result, called)
+    if isinstance(result.value, torch.Tensor):
+        _track(mode, result.value, called)
         return
-    for index, each in enumerate(result):
+    for index, (each, shown) in enumerate(zip(result.value, result.shown, strict=True)):
         node = graph.call_function(operator.getitem, (called, index))
         if each is not None:
-            node.meta["val"] = extract_val(each)
+            node.meta["val"] = shown
             _track(mode, each, node)
         yield node
 

@@ -26,9 +26,11 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from popple.capture.torch.known_results import KnownResults
 from popple.capture.torch.recording import record
 from popple.graph import NO_NOTES, Notes, Phase
 from popple.marks import TAG
+from popple.quick import quick
 
 _LIBRARIES = (
     Path(torch.__file__).parent,
@@ -61,6 +63,7 @@ NO_BLOCK = Block("", -1, -1)
 """Marks ops after a block has ended and before the next begins: in no block."""
 
 
+@quick
 @dataclasses.dataclass(frozen=True)
 class Tag:
     """Where an op comes from: phase, block, module path and the user's line.
@@ -129,6 +132,7 @@ class Tagger(TorchDispatchMode):
         self._thread = threading.get_ident()
         self._is_backward = False
         self._forward_tags: dict[int, Tag] = {}
+        self._results = KnownResults()
 
     def start_backward(self) -> None:
         """From here on, operators belong to the backward pass."""
@@ -191,7 +195,7 @@ class Tagger(TorchDispatchMode):
         kwargs: dict[str, Any],
     ) -> tuple[Any, list[Node]]:
         """What an operator returns, and the nodes it adds."""
-        recorded = record(proxy_mode, func, args, kwargs)
+        recorded = record(proxy_mode, func, args, kwargs, self._results)
         if recorded is not None:
             return recorded
         # One operator may add several nodes, decomposed ones for example; all get its
@@ -250,7 +254,7 @@ def user_line() -> str:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if _is_users(frame):
-            return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+            return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 

@@ -220,15 +220,16 @@ def trace_step(request: TraceRequest) -> TracedStep:
     ]
     if request.scales_loss:
         arguments.append(torch.ones((), device=arguments[0].device))
-    # Nobody asks the nodes which functions of torch they come from.
-    tracer = make_fx(step, DECOMPOSITIONS, "fake", _disable_torch_fn_metadata_mode=True)
+    # "real": the arguments are fake already, and need not be made so. Nobody asks the
+    # nodes which functions of torch they come from.
+    tracer = make_fx(step, DECOMPOSITIONS, "real", _disable_torch_fn_metadata_mode=True)
     # Tensors that the program did not pass in (constants) are let through.
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     with explained_errors(), _without_fake_tensor_log():
         fakes = _fakes(arguments, fake_mode)
-        # Fakes carry their mode along. The module's own code is generated if it is run,
-        # which a traced step rarely is: it is lowered, and copied for a replay.
-        with nullcontext() if fakes else fake_mode, _use_lazy_graph_module(True):
+        # The module's own code is generated if it is run, which a traced step rarely
+        # is: it is lowered, and copied for a replay.
+        with fake_mode, _use_lazy_graph_module(True):
             traced = tracer(*fakes)
     # After tracing: only the whole graph tells who writes to a buffer.
     if request.buffers:

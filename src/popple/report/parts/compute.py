@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from popple.quick import quick
 from popple.report.codec import Runs, sum_of
 
 
@@ -30,6 +31,7 @@ class VertexType:
     memory: VertexMemory | None = None
 
 
+@quick
 @dataclass(frozen=True)
 class VertexInstances:
     """How many vertices of one type a compute set has on every tile."""
@@ -43,6 +45,7 @@ class VertexInstances:
         return sum_of(self.count_by_tile)
 
 
+@quick
 @dataclass(frozen=True)
 class ComputeSet:
     """Vertices that run in one phase; cycle vectors are one a chip, over its tiles.

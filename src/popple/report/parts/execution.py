@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import NamedTuple
 
+from popple.quick import quick
 from popple.report.codec import Run, Runs, length_of, max_of, merge_runs, sum_of
 
 
@@ -21,6 +22,7 @@ class Spread(NamedTuple):
 NO_SPREAD = Spread(0, 0, 0)
 
 
+@quick
 @dataclass(frozen=True)
 class StepOnChip:
     """When the tiles of one chip ran a step.
@@ -42,6 +44,7 @@ class StepOnChip:
     cycles_by_tile: Runs | None = None
 
 
+@quick
 @dataclass(frozen=True)
 class Step:
     """One executed program, or a sync that no program asked for."""

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from popple.errors import ReportError
+from popple.quick import quick
 
 InfoValue = str | int | float
 
 
+@quick
 @dataclass(frozen=True)
 class Operation:
     """What one op of the user's program costs in one run.
@@ -89,6 +91,7 @@ class ChipTime:
         }
 
 
+@quick
 @dataclass(frozen=True)
 class RoleBytes:
     """Bytes of one role on the fullest tile of a chip, when it is fullest."""
@@ -115,6 +118,7 @@ def bound_by(cycles_by_class: Mapping[str, int]) -> str:
     return max(cycles_by_class, key=lambda name: cycles_by_class[name])
 
 
+@quick
 @dataclass(frozen=True)
 class TimelineSlice:
     """Something a chip does from one cycle to another."""
@@ -132,6 +136,7 @@ class TimelineSlice:
             raise ReportError(f"timeline slice {self.label!r} ends before it begins.")
 
 
+@quick
 @dataclass(frozen=True)
 class DebugContext:
     """A name in the user's program; debug ids of other records refer to it."""

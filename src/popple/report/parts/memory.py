@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from popple.errors import ReportError
+from popple.quick import quick
 from popple.report.codec import IntArray, Runs, length_of, runs_of
 
 
@@ -91,6 +92,7 @@ class Category:
     description: str
 
 
+@quick
 @dataclass(frozen=True)
 class LivenessDelta:
     """By how much transient memory of a chip changes when a step begins."""

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from popple.errors import ReportError
+from popple.quick import quick
 from popple.report.codec import Runs, length_of
 
 
+@quick
 @dataclass(frozen=True)
 class Traffic:
     """Bytes every tile of the machine sends and receives, and the cycles it takes.
@@ -66,6 +68,7 @@ class HostExchange:
     regions_id: int | None = None
 
 
+@quick
 @dataclass(frozen=True)
 class ExecutePayload:
     """Runs a compute set."""
@@ -73,6 +76,7 @@ class ExecutePayload:
     compute_set_id: int
 
 
+@quick
 @dataclass(frozen=True)
 class ExchangePayload:
     """Moves data between the tiles of each chip."""
@@ -82,6 +86,7 @@ class ExchangePayload:
     endpoints: Endpoints = field(default_factory=Endpoints)
 
 
+@quick
 @dataclass(frozen=True)
 class ChipExchangePayload:
     """Moves data between chips."""
@@ -115,6 +120,7 @@ class RepeatPayload:
     count: int | None
 
 
+@quick
 @dataclass(frozen=True)
 class CallPayload:
     """Calls a function of `function_programs`."""
@@ -149,6 +155,7 @@ Payload: TypeAlias = (
 )
 
 
+@quick
 @dataclass(frozen=True)
 class ProgramNode:
     """One node of the program tree."""
@@ -172,6 +179,7 @@ class EntryProgram:
     compilation_step_id: int | None = None
 
 
+@quick
 @dataclass(frozen=True)
 class LivenessStep:
     """One visit of a program in depth-first order: the clock of liveness.

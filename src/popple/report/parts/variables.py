@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from popple.errors import ReportError
+from popple.quick import quick
 from popple.report.codec import Runs
 
 Intervals: TypeAlias = tuple[tuple[int, int], ...]
@@ -21,6 +22,7 @@ Intervals: TypeAlias = tuple[tuple[int, int], ...]
 NO_CLASS_ID = 0
 
 
+@quick
 @dataclass(frozen=True)
 class LivenessClass:
     """Steps `[from, to)` at which every variable of the class is live."""
@@ -41,6 +43,7 @@ class LivenessClass:
         )
 
 
+@quick
 @dataclass(frozen=True)
 class Variable:
     """Bytes of one program variable that are live at the same steps.
