@@ -15,7 +15,6 @@ from typing import TypeAlias
 from popple.program import (
     Call,
     Category,
-    ChipFinder,
     Codelet,
     ComputeSet,
     Exchange,
@@ -181,7 +180,7 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
 def _control_code(program: Program, steps: Numbering, chip: Chip) -> TileVector:
     total = TileSum(program.num_tiles)
     total.add_range(0, program.num_tiles, _PROGRAM_INSTRUCTIONS)
-    finder = ChipFinder(program)
+    finder = program.chip_finder
     tiles = program.tiles_per_chip
     for row in steps:
         step = row.step
