@@ -120,6 +120,19 @@ CONSTANTS = (
         "vertex (code|state)|all bytes",
         "^(efficientnet|bert_large_squad)",
     ),
+    # A second buffer for images would not fit, and this run did.
+    Constant(
+        "one buffer for each stream on I/O tiles (plan/lowering/io_tiles.py)",
+        "memory",
+        "^fits$",
+        "^poprt_rn50_fp16_overlapped_io_bs90$",
+    ),
+    Constant(
+        "small variables in gaps (sim/elements.py)",
+        "memory",
+        "^fits$",
+        "^vit_b16_inf_oom$",
+    ),
 )
 
 

@@ -12,7 +12,7 @@ from benchmarks.calibration.assumptions import SETTINGS, settings_of
 from benchmarks.calibration.compiler import compiler_rows
 from benchmarks.calibration.derived import Constant, independent, without_own
 from benchmarks.calibration.kernels import kernel_rows
-from benchmarks.calibration.rows import Result, Row, Rows
+from benchmarks.calibration.rows import FITS, Result, Row, Rows
 from benchmarks.fidelity import SETS, model_all
 
 DATA = Path(__file__).parent / "data"
@@ -80,3 +80,12 @@ def test_every_row_says_where_its_settings_are_from() -> None:
     for name in ("compiler", "kernels"):
         rows = [row for each in SETS[name](DATA) for row in each.rows]
         assert all(len(settings_of(name, row)) > 20 for row in rows)
+
+
+@pytest.mark.parametrize(
+    "name", ["vit_b16_inf_oom", "poprt_rn50_fp16_overlapped_io_bs90"]
+)
+def test_rows_that_rules_of_memory_rest_on_are_marked(name: str) -> None:
+    row = Row(name, "single chip", "c600", FITS, 1.0)
+    assert derived.is_marked("memory", row)
+    assert not derived.is_marked("memory", derived.replace(row, name=f"{name}_2"))

@@ -197,3 +197,45 @@ class Summed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return poptorch.identity_loss(self.body(x), "sum")
+
+
+class Attention(nn.Module):
+    """Self-attention of two heads and a loss."""
+
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.layer = nn.Linear(32, 96)
+        self.dropout = dropout
+
+    def forward(self, given: Tensor) -> Tensor:
+        parts = self.layer(given).unflatten(-1, (3, 2, 16)).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(*parts, dropout_p=self.dropout)
+        return poptorch.identity_loss(mixed, reduction="mean")
+
+
+def attend(dropout: float) -> poptorch.PoplarExecutor:
+    """A model of attention that has trained a step."""
+    net = Attention(dropout)
+    optimizer = poptorch.optim.SGD(net.parameters(), lr=0.1)
+    opts = poptorch.Options()
+    opts.logCycleCount(True)
+    model = poptorch.trainingModel(net, opts, optimizer)
+    model(torch.rand(4, 8, 32))
+    return model
+
+
+def test_attention_costs_what_it_costs_on_a_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cycles = attend(dropout=0.0).cycleCount()
+    use_gpu(monkeypatch)
+    assert attend(dropout=0.0).cycleCount() == cycles
+
+
+def test_attention_with_dropout_is_made_of_known_ops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_gpu(monkeypatch)
+    kinds = {op.kind for op in attend(dropout=0.1).__popple__().graph.ops}
+    assert "dropout" in kinds
+    assert "generic" not in kinds

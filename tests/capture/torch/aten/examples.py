@@ -49,12 +49,26 @@ def _max_pool(rank: int, source: torch.Tensor) -> dict[str, Arguments]:
 
 
 def _attention() -> dict[str, Arguments]:
-    name = "_scaled_dot_product_flash_attention_for_cpu"
     q = torch.rand(2, 2, 3, 4)
-    out, logsumexp = _results(name, q, q, q)
+    # What GPUs give cannot be computed everywhere; forms are all that a trace needs.
+    sums, seed = torch.zeros(2, 2, 3), torch.zeros((), dtype=torch.int64)
+    given, seeds, lengths = (q, q, q, q), (seed, seed), (seed, seed, 3, 3)
+    name = "_scaled_dot_product_{}_attention{}".format
     return {
-        name: (q, q, q),
-        f"{name}_backward": (torch.rand_like(out), q, q, q, out, logsumexp, 0.0, False),
+        name("flash", "_for_cpu"): (q, q, q),
+        name("flash", "_for_cpu_backward"): (*given, q, sums, 0.0, False),
+        name("flash", ""): (q, q, q, 0.1),
+        name("flash", "_backward"): (*given, q, sums, *lengths, 0.1, False, *seeds),
+        name("efficient", ""): (q, q, q, None, True),
+        name("efficient", "_backward"): (
+            *(*given, torch.zeros(2, 2, 3, 3), q, sums, *seeds),
+            *(0.1, [True] * 4),
+        ),
+        name("cudnn", ""): (q, q, q, None, True),
+        name("cudnn", "_backward"): (
+            *(*given, q, sums, *seeds, torch.zeros(2, 2, 3, 3)),
+            *(*lengths, 0.1, False),
+        ),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch.fx import Node
 
@@ -23,6 +24,7 @@ class _Attention:
     key: str
     value: str
     mask: Node | None
+    has_dropout: bool
 
     def type_of(self, name: str) -> TensorType:
         return self.context.builder.values[name].type
@@ -71,17 +73,30 @@ class _Attention:
             found = self.emit("add", [found, mask], scores, "mask")
         return self.emit("softmax", [found], scores, "softmax")
 
+    def dropped(self, name: str, part: str) -> str:
+        """Scores without those that dropout drops, the same ones in both passes."""
+        if not self.has_dropout:
+            return name
+        return self.emit("dropout", [name], self.scores, part)
 
-def _attention(context: NodeContext, first: int) -> _Attention:
-    """The attention whose query is argument number `first`."""
-    query, key, value = context.args[first : first + 3]
+
+def _arguments(context: NodeContext) -> dict[str, Any]:
+    """The operator's arguments by name: each device has an order of its own."""
+    names = [each.name for each in context.node.target._schema.arguments]  # pyright: ignore
+    return dict(zip(names, context.args, strict=False)) | dict(context.node.kwargs)
+
+
+def _attention(context: NodeContext) -> _Attention:
+    given = _arguments(context)
+    query = given["query"]
     heads = context.type_of(query).shape[:-2]
     return _Attention(
         context,
         context.builder.name_of(query),
-        _repeated(context, key, heads, "keys"),
-        _repeated(context, value, heads, "values"),
-        context.node.kwargs.get("attn_mask"),  # pyright: ignore[reportArgumentType]
+        _repeated(context, given["key"], heads, "keys"),
+        _repeated(context, given["value"], heads, "values"),
+        given.get("attn_mask", given.get("attn_bias")),
+        given.get("dropout_p", 0.0) > 0,
     )
 
 
@@ -98,11 +113,11 @@ def _repeated(
 
 def lower_attention(context: NodeContext) -> None:
     """softmax(q k' / sqrt(d) + mask) v."""
-    attention = _attention(context, 0)
-    weights = attention.weights()
+    attention = _attention(context)
+    weights = attention.dropped(attention.weights(), "dropout")
     results = context.result_types()
     (out,) = context.emit("matmul", [weights, attention.value], results[:1])
-    # The logarithm of the sum exists for the fused backward operator only.
+    # Sums, lengths and seeds exist for the fused backward operator only.
     extra = [
         context.emit("fill", [], [kind], suffix=f".state{index}")[0]
         for index, kind in enumerate(results[1:])
@@ -112,22 +127,36 @@ def lower_attention(context: NodeContext) -> None:
 
 def lower_attention_backward(context: NodeContext) -> None:
     """Gradients of q, k, v, recomputing the attention weights as fused kernels do."""
-    own = _attention(context, 1)
+    own = _attention(context)
     gradient = context.builder.name_of(context.args[0])
     # Fused operators keep no weights of the size tokens by tokens: that is their point.
     weights, scores = own.weights(), own.scores
     query, key, value = (own.type_of(n) for n in (own.query, own.key, own.value))
-    sources = [own.turned(weights, "weights"), gradient]
+    sources = [own.turned(own.dropped(weights, "dropout"), "weights"), gradient]
     d_value = own.emit("matmul", sources, value, "dvalue")
     sources = [gradient, own.turned(own.value, "value")]
     d_weights = own.emit("matmul", sources, scores, "dweights")
+    d_weights = own.dropped(d_weights, "ddropout")
     d_scores = own.emit("softmax_grad", [d_weights, weights], scores, "dsoftmax")
-    d_scores = own.emit("mul", [d_scores], scores, "dscale")
+    d_mask, d_scores = d_scores, own.emit("mul", [d_scores], scores, "dscale")
     d_query = own.emit("matmul", [d_scores, own.key], query, "dquery")
     sources = [own.turned(d_scores, "dscores"), own.query]
     d_key = own.emit("matmul", sources, key, "dkey")
     names = [d_query, _summed(own, d_key, 1), _summed(own, d_value, 2)]
+    names += [_mask_gradient(own, d_mask, t) for t in context.result_types()[3:]]
     context.finish_all(names)
+
+
+def _mask_gradient(own: _Attention, gradient: str, wanted: TensorType) -> str:
+    """The gradient of the scores added up over what shared a part of the mask."""
+    shape = own.scores.shape
+    given = (1,) * (len(shape) - len(wanted.shape)) + wanted.shape
+    dims = tuple(d for d, size in enumerate(shape) if size != given[d])
+    if not dims:
+        return gradient
+    return own.context.emit(
+        "reduce_sum", [gradient], [wanted], suffix=".dmask", attrs={"dims": dims}
+    )[0]
 
 
 def _summed(own: _Attention, gradient: str, index: int) -> str:
@@ -153,9 +182,18 @@ def _summed(own: _Attention, gradient: str, index: int) -> str:
     return name
 
 
+# What the frameworks' devices run: its cost on the machine is the same.
+_FUSED = (
+    "flash_attention_for_cpu",
+    "flash_attention",
+    "efficient_attention",
+    "cudnn_attention",
+)
+
 LOWERINGS: dict[str, Lowering] = {
-    "aten._scaled_dot_product_flash_attention_for_cpu": lower_attention,
-    "aten._scaled_dot_product_flash_attention_for_cpu_backward": (
-        lower_attention_backward
-    ),
+    **{f"aten._scaled_dot_product_{name}": lower_attention for name in _FUSED},
+    **{
+        f"aten._scaled_dot_product_{name}_backward": lower_attention_backward
+        for name in _FUSED
+    },
 }
