@@ -13,7 +13,6 @@ from popple.program import (
     call_order,
     child_ids,
     children_of,
-    number_steps,
     root_ids,
 )
 from tests.program.strategies import programs
@@ -30,7 +29,7 @@ PROGRAM = Program(
 
 
 def test_steps_are_numbered_depth_first() -> None:
-    rows = number_steps(PROGRAM)
+    rows = PROGRAM.steps
     assert [(row.id, row.parent_id, row.end_id, row.path) for row in rows] == [
         (0, -1, 6, "main"),
         (1, 0, 5, "main/loop"),
@@ -45,7 +44,7 @@ def test_steps_are_numbered_depth_first() -> None:
 
 
 def test_roots_and_children_follow_from_the_numbers() -> None:
-    rows = number_steps(PROGRAM)
+    rows = PROGRAM.steps
     assert root_ids(rows) == {"main": 0, "f": 6, "g": 8}
     assert list(child_ids(rows, 0)) == [1, 5]
     assert list(child_ids(rows, 5)) == []
@@ -53,18 +52,18 @@ def test_roots_and_children_follow_from_the_numbers() -> None:
 
 def test_a_step_in_two_places_has_two_numbers() -> None:
     sync = Sync()
-    rows = number_steps(Program("p", 1, 1, {}, If("x", sync, sync)))
+    rows = Program("p", 1, 1, {}, If("x", sync, sync)).steps
     assert [row.id for row in rows if row.step is sync] == [1, 2]
 
 
 def test_callees_come_before_callers() -> None:
-    assert call_order(PROGRAM) == ("g", "f")
+    assert call_order(PROGRAM.functions) == ("g", "f")
 
 
 @settings(max_examples=40)
 @given(programs())
 def test_the_numbers_describe_the_tree(program: Program) -> None:
-    rows = number_steps(program)
+    rows = program.steps
     assert [row.id for row in rows] == list(range(len(rows)))
     for row in rows:
         inner = [rows[child] for child in child_ids(rows, row.id)]

@@ -22,7 +22,6 @@ from popple.program import (
     WriteUndef,
     accesses_of,
     child_ids,
-    number_steps,
     root_ids,
 )
 
@@ -49,7 +48,7 @@ class TooManyRuns(Exception):
 
 def live_steps(program: Program) -> dict[str, set[int]]:
     """For every variable the steps during which it has contents in some run."""
-    steps = number_steps(program)
+    steps = program.steps
     found: dict[str, set[int]] = {name: set() for name in program.variables}
     runs = list(islice(_runs(steps, 0), MAX_RUNS + 1))
     if len(runs) > MAX_RUNS:

@@ -12,7 +12,6 @@ from popple.program import (
     Program,
     Sequence,
     Variable,
-    number_steps,
 )
 from popple.sim import Memory
 from popple.sim.elements import TAIL_BYTES
@@ -41,7 +40,7 @@ def product(
 
 
 def memory_of(program: Program, chip: Chip | None = None) -> Memory:
-    steps = number_steps(program)
+    steps = program.steps
     liveness = find_liveness(program, steps)
     return find_memory(program, steps, liveness, chip or bow_chip())
 

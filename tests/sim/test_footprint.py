@@ -18,7 +18,6 @@ from popple.program import (
     TileVector,
     Variable,
     VertexGroup,
-    number_steps,
 )
 from popple.sim.footprint import code_and_state
 from popple.sim.liveness import find_liveness
@@ -30,7 +29,7 @@ SMALL, LARGE = Codelet("s", code_bytes=100, state_bytes=8), Codelet("l", code_by
 
 
 def taken(program: Program) -> dict[Category, TileVector]:
-    steps = number_steps(program)
+    steps = program.steps
     lives = find_liveness(program, steps).intervals
     return code_and_state(program, steps, lives, bow_chip())
 

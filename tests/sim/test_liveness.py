@@ -16,10 +16,11 @@ from popple.program import (
     TileVector,
     Variable,
     WriteUndef,
-    number_steps,
 )
 from popple.sim import Interval, Liveness
+from popple.sim.flow import StepTree, find_uses, live_sets
 from popple.sim.liveness import find_liveness
+from popple.sim.straight import straight_intervals
 from tests.program.strategies import NAMES, accesses, steps
 from tests.sim.machines import one_chip, tiles, two_chips, use
 from tests.sim.naive import TooManyRuns, live_steps
@@ -30,7 +31,7 @@ CHANGE = use(("x",), ("x",))
 
 
 def liveness_of(program: Program) -> Liveness:
-    return find_liveness(program, number_steps(program))
+    return find_liveness(program, program.steps)
 
 
 def intervals(*steps: Step, **functions: Step) -> tuple[Interval, ...]:
@@ -195,3 +196,19 @@ def test_many_variables_are_analysed_in_groups() -> None:
     found = liveness_of(one_chip(main, *variables)).intervals
     assert list(found) == names
     assert all(found[name] == ((i + 1, i + 1),) for i, name in enumerate(names))
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_uses_in_one_stretch_tell_what_the_whole_program_tells(
+    data: st.DataObject,
+) -> None:
+    main = data.draw(steps(accesses(), ["f"], max_leaves=7))
+    program = make_program(main, f=data.draw(steps(accesses(), max_leaves=2)))
+    tree, names = StepTree(program, program.steps), [*program.variables]
+    (uses,) = find_uses(names, program.steps, len(names))
+    live = live_sets(uses, len(names), tree)
+    for name, intervals in straight_intervals(names, tree).items():
+        inside = {step for first, last in intervals for step in range(first, last + 1)}
+        bit = 1 << names.index(name)
+        assert inside == {step for step, each in enumerate(live) if each & bit}

@@ -6,7 +6,6 @@ from popple.program import (
     Sequence,
     TileVector,
     Variable,
-    number_steps,
 )
 from popple.sim import Memory
 from popple.sim.liveness import find_liveness
@@ -24,7 +23,7 @@ MAIN = Sequence(
 
 
 def memory_of(program: Program, chip: Chip | None = None) -> Memory:
-    steps = number_steps(program)
+    steps = program.steps
     liveness = find_liveness(program, steps)
     return find_memory(program, steps, liveness, chip or bow_chip())
 

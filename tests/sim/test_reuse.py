@@ -10,7 +10,6 @@ from popple.program import (
     TileVector,
     Variable,
     add_all,
-    number_steps,
 )
 from popple.sim.footprint import added_exchange_code
 from popple.sim.liveness import find_liveness
@@ -23,7 +22,7 @@ SEND, RECEIVE = 2, 3  # instructions of a tile that sends a word, and that recei
 def added(main: Step, *variables: Variable) -> TileVector:
     """Instructions of exchanges on every tile."""
     program = one_chip(main, *variables)
-    steps = number_steps(program)
+    steps = program.steps
     lives = find_liveness(program, steps).intervals
     return add_all(added_exchange_code(program, steps, lives).values(), 4)
 

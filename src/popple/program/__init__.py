@@ -15,7 +15,6 @@ from popple.program.numbering import (
     Numbering,
     call_order,
     child_ids,
-    number_steps,
     root_ids,
 )
 from popple.program.parse import parse_program
@@ -110,7 +109,6 @@ __all__ = [
     "label_of",
     "linear_mapping",
     "maximum_of",
-    "number_steps",
     "parse_program",
     "render_program",
     "root_ids",

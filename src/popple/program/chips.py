@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from popple.program.parts import children_of, traffic_of
-from popple.program.program import Program
 from popple.program.steps import Call, Control, GlobalExchange, Step
 from popple.program.tiles import TileVector
 
@@ -104,8 +103,9 @@ class ChipFinder:
     A bare Sync or WriteUndef touches none. Calls must resolve and must not recurse.
     """
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, functions: Mapping[str, Step], tiles_per_chip: int) -> None:
+        self._functions = functions
+        self._tiles_per_chip = tiles_per_chip
         # Steps are told apart by identity: the program keeps them alive, and
         # comparing large vectors would cost more than it saves.
         self._found: dict[int, frozenset[int]] = {}
@@ -118,8 +118,8 @@ class ChipFinder:
 
     def _look(self, step: Step) -> frozenset[int]:
         if isinstance(step, Call):
-            return self.chips_of(self._program.functions[step.function])
-        size = self._program.tiles_per_chip
+            return self.chips_of(self._functions[step.function])
+        size = self._tiles_per_chip
         if isinstance(step, Control):
             return frozenset[int]().union(*map(self.chips_of, children_of(step)))
         chips = frozenset[int]().union(*(_busy_set(v, size) for v in traffic_of(step)))

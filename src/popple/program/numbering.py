@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from popple.program.parts import children_of, label_of
-from popple.program.program import Program
 from popple.program.steps import Call, Step
 
 MAIN = "main"
@@ -36,11 +35,11 @@ Numbering: TypeAlias = tuple[NumberedStep, ...]
 """All steps of a program; a step's number is its index."""
 
 
-def number_steps(program: Program) -> Numbering:
+def number_steps(main: Step, functions: Mapping[str, Step]) -> Numbering:
     """Every step of main and of all functions, in depth-first order."""
     rows: list[NumberedStep] = []
-    _number(program.main, -1, MAIN, rows)
-    for name, body in program.functions.items():
+    _number(main, -1, MAIN, rows)
+    for name, body in functions.items():
         _number(body, -1, name, rows)
     return tuple(rows)
 
@@ -59,7 +58,7 @@ def child_ids(steps: Numbering, step_id: int) -> Iterator[int]:
         child = steps[child].end_id
 
 
-def call_order(program: Program) -> tuple[str, ...]:
+def call_order(functions: Mapping[str, Step]) -> tuple[str, ...]:
     """Names of functions, callees before their callers. Calls must not recurse."""
     # A dict as an ordered set. A function enters after its callees; entering it before
     # would put it ahead of them.
@@ -73,10 +72,10 @@ def call_order(program: Program) -> tuple[str, ...]:
 
     def visit_function(name: str) -> None:
         if name not in order:
-            visit(program.functions[name])
+            visit(functions[name])
             order[name] = None
 
-    for name in program.functions:
+    for name in functions:
         visit_function(name)
     return tuple(order)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from popple.program.chips import ChipFinder
+from popple.program.numbering import Numbering, number_steps
 from popple.program.steps import Step
 from popple.program.variables import Variable
 
@@ -34,3 +37,13 @@ class Program:
     def num_tiles(self) -> int:
         """Tiles of all chips of the replica."""
         return self.num_chips * self.tiles_per_chip
+
+    @cached_property
+    def steps(self) -> Numbering:
+        """Every step of main and of all functions, in depth-first order."""
+        return number_steps(self.main, self.functions)
+
+    @cached_property
+    def chip_finder(self) -> ChipFinder:
+        """Tells which chips a step touches."""
+        return ChipFinder(self.functions, self.tiles_per_chip)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from popple.errors import ProgramError, suggest
-from popple.program.chips import ChipFinder
-from popple.program.numbering import MAIN, NumberedStep, number_steps
+from popple.program.numbering import MAIN, NumberedStep
 from popple.program.parts import accesses_of, children_of, vectors_of
 from popple.program.program import Program
 from popple.program.steps import (
@@ -43,7 +42,6 @@ class _Verifier:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._compute_sets: dict[str, ComputeSet] = {}
-        self._finder = ChipFinder(program)
         # By identity: the program keeps its vectors alive.
         self._checked_vectors: set[int] = set()
 
@@ -55,7 +53,7 @@ class _Verifier:
         self._verify_calls()
         # A step that stands in several places of the tree is checked once, under its
         # last path.
-        rows = {id(row.step): row for row in number_steps(program)}.values()
+        rows = {id(row.step): row for row in program.steps}.values()
         for row in rows:
             self._verify_vectors(row.path, vectors_of(row.step))
             self._verify_names(row)
@@ -148,7 +146,7 @@ class _Verifier:
         taken: dict[tuple[int, bool], int] = {}
         for index, branch in enumerate(step.branches):
             is_traffic = self._is_host_traffic(branch)
-            for chip in sorted(self._finder.chips_of(branch)):
+            for chip in sorted(self._program.chip_finder.chips_of(branch)):
                 other = taken.setdefault((chip, is_traffic), index)
                 if other != index:
                     what = f"uses chip {chip} in branches {other} and {index}"

@@ -4,7 +4,6 @@ Knows nothing of graphs and plans: a program written by hand is simulated like a
 other.
 """
 
-from popple.program import number_steps
 from popple.sim.chip_time import ChipTime
 from popple.sim.cost import Cost, total_cost
 from popple.sim.energy import Energy
@@ -32,7 +31,6 @@ __all__ = [
     "Timing",
     "log_simulation",
     "log_target",
-    "number_steps",
     "simulate",
     "stream_cycles",
     "sync_cycles",

@@ -56,7 +56,7 @@ class StepTree:
     def __init__(self, program: Program, steps: Numbering) -> None:
         self.steps = steps
         self.roots = root_ids(steps)
-        self.order = (*call_order(program), MAIN)
+        self.order = (*call_order(program.functions), MAIN)
         """Callees before their callers"""
         self.callers: dict[int, list[int]] = defaultdict(list)
         """Root of a function -> the calls of it"""

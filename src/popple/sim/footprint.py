@@ -15,7 +15,6 @@ from typing import TypeAlias
 from popple.program import (
     Call,
     Category,
-    ChipFinder,
     Codelet,
     ComputeSet,
     Exchange,
@@ -181,13 +180,16 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
 def _control_code(program: Program, steps: Numbering, chip: Chip) -> TileVector:
     total = TileSum(program.num_tiles)
     total.add_range(0, program.num_tiles, _PROGRAM_INSTRUCTIONS)
-    finder = ChipFinder(program)
+    finder = program.chip_finder
     tiles = program.tiles_per_chip
+    # By identity, with how often: repeated layers share their vertices.
+    executed: dict[int, tuple[ComputeSet, int]] = {}
     for row in steps:
         step = row.step
         if isinstance(step, Execute):
-            for start, stop in _vertex_spans(step.compute_set):
-                total.add_range(start, stop, _EXECUTE_INSTRUCTIONS)
+            key = id(step.compute_set.vertices)
+            _, known = executed.get(key, (step.compute_set, 0))
+            executed[key] = step.compute_set, known + 1
         elif isinstance(step, StreamCopy):
             total.add(step.bytes_by_tile.presence(), _STREAM_INSTRUCTIONS)
         # A bare sync names no chips, so all tiles have its instruction.
@@ -196,6 +198,9 @@ def _control_code(program: Program, steps: Numbering, chip: Chip) -> TileVector:
         elif size := _INSTRUCTIONS_ON_CHIP.get(type(step), 0):
             for each in finder.chips_of(step):
                 total.add_range(each * tiles, (each + 1) * tiles, size)
+    for compute_set, count in executed.values():
+        for start, stop in _vertex_spans(compute_set):
+            total.add_range(start, stop, count * _EXECUTE_INSTRUCTIONS)
     return total.to_vector().scaled(chip.instruction_bytes)
 
 

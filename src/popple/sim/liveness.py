@@ -26,6 +26,7 @@ from popple.program import (
     busy_chip_runs,
 )
 from popple.sim.flow import StepTree, find_uses, live_sets
+from popple.sim.straight import straight_intervals
 
 Interval: TypeAlias = tuple[int, int]
 """(first step, last step), both included"""
@@ -78,12 +79,14 @@ def find_liveness(program: Program, steps: Numbering) -> Liveness:
     transient: list[str] = []
     for name, variable in program.variables.items():
         (always if is_always_live(variable) else transient).append(name)
-    intervals: dict[str, tuple[Interval, ...]] = {}
     tree = StepTree(program, steps)
-    for group, uses in enumerate(find_uses(transient, steps, _GROUP_SIZE)):
-        names = transient[group * _GROUP_SIZE : (group + 1) * _GROUP_SIZE]
+    found = straight_intervals(transient, tree)
+    others = [name for name in transient if name not in found]
+    for group, uses in enumerate(find_uses(others, steps, _GROUP_SIZE)):
+        names = others[group * _GROUP_SIZE : (group + 1) * _GROUP_SIZE]
         live = live_sets(uses, len(names), tree)
-        intervals.update(_intervals_of(names, live))
+        found.update(_intervals_of(names, live))
+    intervals = {name: found[name] for name in transient}
     taken = _transient_bytes(program, intervals, len(steps))
     return Liveness(len(steps), tuple(always), intervals, taken)
 

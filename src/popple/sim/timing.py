@@ -15,7 +15,6 @@ from typing import TypeAlias
 from popple.program import (
     MAIN,
     Call,
-    ChipFinder,
     Control,
     If,
     Numbering,
@@ -28,7 +27,6 @@ from popple.program import (
     Sync,
     call_order,
     child_ids,
-    number_steps,
     root_ids,
 )
 from popple.sim.cost import ZERO, Cost, total_cost
@@ -90,7 +88,7 @@ class Timing:
 
 def time_program(program: Program, target: Target) -> Timing:
     """The timing of a verified program."""
-    steps = number_steps(program)
+    steps = program.steps
     roots = root_ids(steps)
     leaf_times = _time_leaves(steps, program, target)
     scopes = _scopes(steps, program)
@@ -128,7 +126,7 @@ def _time_leaves(
 
 def _scopes(steps: Numbering, program: Program) -> list[frozenset[int]]:
     """For every step the chips that run the part of the program it stands in."""
-    finder = ChipFinder(program)
+    finder = program.chip_finder
     scopes: list[frozenset[int]] = []
     for row in steps:
         parent = steps[row.parent_id].step if row.parent_id >= 0 else None
@@ -148,7 +146,7 @@ def _upward_ids(steps: Numbering, program: Program) -> list[int]:
     roots = root_ids(steps)
     return [
         step_id
-        for name in (*call_order(program), MAIN)
+        for name in (*call_order(program.functions), MAIN)
         for step_id in range(steps[roots[name]].end_id - 1, roots[name] - 1, -1)
     ]
 

@@ -19,7 +19,6 @@ from popple.program import (
     WriteUndef,
     accesses_of,
     children_of,
-    number_steps,
     verify,
 )
 from popple.program.parts import vectors_of
@@ -95,7 +94,7 @@ def test_leaves_of_an_op_touch_its_values() -> None:
 def test_temporaries_are_written_before_they_are_read() -> None:
     program = lower(pipeline()).program
     written: set[str] = set()
-    for row in number_steps(program):
+    for row in program.steps:
         if isinstance(row.step, Execute | Exchange):
             temporary = {name for name in row.step.reads if "/" in name}
             assert temporary <= written
@@ -135,7 +134,7 @@ def test_too_few_chips_are_refused() -> None:
 def test_programs_do_not_grow_with_the_number_of_tiles() -> None:
     def num_runs(num_tiles: int) -> int:
         program = plan_graph(linear_layer(), bow_with_tiles(num_tiles)).program
-        vectors = [v for row in number_steps(program) for v in vectors_of(row.step)]
+        vectors = [v for row in program.steps for v in vectors_of(row.step)]
         vectors += [variable.bytes_by_tile for variable in program.variables.values()]
         return sum(len(vector.runs) for vector in vectors)
 
@@ -156,7 +155,7 @@ DEEP_PRODUCT = """graph "deep" {
 
 
 def test_the_sums_of_a_product_do_not_need_its_operands() -> None:
-    steps = [row.step for row in number_steps(lower(parse(DEEP_PRODUCT)).program)]
+    steps = [row.step for row in lower(parse(DEEP_PRODUCT)).program.steps]
     moves = {step.name: step for step in steps if isinstance(step, Exchange)}
     assert "x" in moves["y/exchange inputs"].reads + moves["y/exchange weights"].reads
     assert not {"x", "w"} & set(moves["y/exchange partials 1"].reads)
@@ -164,8 +163,8 @@ def test_the_sums_of_a_product_do_not_need_its_operands() -> None:
 
 def test_what_no_step_reads_is_over_when_its_step_is() -> None:
     program = lower(parse(DEEP_PRODUCT)).program
-    read = {name for row in number_steps(program) for name in accesses_of(row.step)[0]}
-    steps = [row.step for row in number_steps(program)]
+    read = {name for row in program.steps for name in accesses_of(row.step)[0]}
+    steps = [row.step for row in program.steps]
     ended = {step.variable for step in steps if isinstance(step, WriteUndef)}
     temporaries = {name for name in program.variables if name.startswith("y/")}
     assert temporaries <= read | ended
@@ -184,7 +183,7 @@ NORM = """graph "norm" {
 def test_results_that_nobody_reads_are_over_with_their_op() -> None:
     """Inference does not read the mean that a norm gives back."""
     graph = parse(NORM.replace("} 0/0", "} forward 0/0"))
-    steps = [row.step for row in number_steps(lower(graph).program)]
+    steps = [row.step for row in lower(graph).program.steps]
     ended = [step.variable for step in steps if isinstance(step, WriteUndef)]
     assert "m" in ended
     assert "y" not in ended

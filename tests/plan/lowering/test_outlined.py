@@ -7,7 +7,6 @@ from popple.program import (
     Execute,
     Step,
     accesses_of,
-    number_steps,
     parse_program,
     render_program,
 )
@@ -67,7 +66,7 @@ def test_ops_share_code_though_their_weights_lie_elsewhere() -> None:
     found = plan_graph(parse(BIASES), bow())
     assert found.mappings["b0"] != found.mappings["b1"]
     assert found.program.outlined == {"b": "a", "c": "a"}
-    moves = [row.step for row in number_steps(found.program)]
+    moves = [row.step for row in found.program.steps]
     names = [step.name for step in moves if isinstance(step, Exchange)]
     assert {"b/move weights", "c/move weights"} < set(names)
 
@@ -80,7 +79,7 @@ def test_a_call_copies_the_weights_to_where_the_function_has_them() -> None:
     program = planned().program
     copied = {name for name in program.variables if "copy of input" in name}
     assert copied == {"b/copy of input 1", "c/copy of input 1"}
-    steps = [row.step for row in number_steps(program) if "w2" in _read_by(row.step)]
+    steps = [row.step for row in program.steps if "w2" in _read_by(row.step)]
     assert [step.op for step in steps if isinstance(step, Execute)] == [""]
 
 

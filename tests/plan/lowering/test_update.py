@@ -9,7 +9,6 @@ from popple.program import (
     Step,
     StreamCopy,
     children_of,
-    number_steps,
     verify,
 )
 from tests.plan.machines import bow
@@ -106,7 +105,7 @@ def reductions(merged_bytes: int) -> int:
     graph = parse_graph("\n".join([head, *DECLARED, *sums, "}"]))
     program = plan_graph(graph, bow(2)).program
     verify(program)
-    return sum(isinstance(row.step, GlobalExchange) for row in number_steps(program))
+    return sum(isinstance(row.step, GlobalExchange) for row in program.steps)
 
 
 def test_small_collectives_are_merged_up_to_a_size() -> None:
