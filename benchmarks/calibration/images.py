@@ -71,8 +71,9 @@ def _inference(module: nn.Module, words: str) -> Run:
     if "FP8" in words:
         raise NotExpressed("convolutions in FP8")
     dtype = torch.float16 if "FP16" in words else torch.float32
-    # Images of examples/resnet50 come as bytes too (test_resnet.py, `export_model`).
-    has_bytes = "8-bit input" in words or "overlapped" in words
+    # Images of examples/resnet50 are bytes (test_resnet.py, `export_model`), those that
+    # never leave the chip too.
+    has_bytes = re.search("8-bit input|overlapped|synthetic", words) is not None
     input_dtype = torch.uint8 if has_bytes else dtype
     size = _number(r"batch (\d+)", words), 3, _IMAGE, _IMAGE
     said = re.search(r"AMP (\.\d+)", words)

@@ -42,6 +42,8 @@ def test_a_program_adds_what_all_its_configurations_have() -> None:
 def test_images_that_arrive_beside_compute_are_bytes_on_tiles_of_their_own() -> None:
     run = resnet_images("", "FP16 overlapped IO, batch 2", 1)
     assert (run.num_io_tiles, run.inputs[0].element_size()) == (32, 1)
+    run = resnet_images("", "FP16 synthetic data, batch 2", 1)
+    assert (run.num_io_tiles, run.inputs[0].element_size()) == (0, 1)
 
 
 @pytest.mark.parametrize(
