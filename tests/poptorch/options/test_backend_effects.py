@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+import popple
 import poptorch
 from poptorch import _translate as translate
 from poptorch._options.tables import BACKEND_NAMES
@@ -30,6 +31,7 @@ from tests.poptorch.options.test_effects import (
 
 SCALING = "automaticLossScalingSettings."
 MERGE = "replicatedCollectivesSettings.mergeAllReduceCollectives"
+WIDE_LOADS = {"use128BitConvUnitLoad": "true"}
 Effect = Callable[[Path], Pair]
 
 
@@ -78,6 +80,17 @@ def normed(change: Change) -> Any:
     return found
 
 
+def convolved(change: Change) -> int:
+    """Modelled cycles of a convolution of many channels."""
+    opts = options()
+    change(opts)
+    model = poptorch.inferenceModel(nn.Conv2d(256, 256, 3).half(), opts)
+    model.compile(torch.zeros(4, 256, 16, 16).half())
+    cycles = popple.modelled(model).simulation.cost.cycles
+    model.destroy()
+    return cycles
+
+
 def of_cache(name: str) -> Effect:
     """What caching leaves in a folder, with the other option set already."""
 
@@ -112,6 +125,7 @@ EFFECTS: dict[str, Effect] = {
     f"{SCALING}updatePeriod": of_scaling("updatePeriod", 3),
     "autoRecomputation": of(cost, "autoRecomputation", 4),
     "cachePath": of_cache("cachePath"),
+    "convolutionOptions": of(convolved, "convolutionOptions", WIDE_LOADS),
     "enableEngineCaching": of_cache("enableEngineCaching"),
     "enableFloatingPointChecks": of(outcome, "enableFloatingPointChecks", True, divide),
     "enableOutlining": of(cost, "enableOutlining", False),
@@ -128,6 +142,7 @@ EFFECTS: dict[str, Effect] = {
         True,
         lambda m: (m(X), m.cycleCount())[1],
     ),
+    "matmulOptions": of(large_cost, "matmulOptions", WIDE_LOADS),
     "partialsTypeMatMuls": of(large_cost, "partialsTypeMatMuls", "half"),
     MERGE: of(cost_of_two, MERGE, True),
     "syntheticDataMode": of(calls, "syntheticDataMode", 1),
