@@ -44,6 +44,7 @@ class Form:
     has_attention_dropout: bool = True
     has_separate_weights: bool = False
     has_separate_products: bool = False
+    has_divided_scores: bool = True
 
 
 class Product(nn.Module):
@@ -152,12 +153,16 @@ class Attention(Half):
     def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
         size = x.shape[-1]
         q, k, v = self._by_head(x)
-        scores = q @ k.transpose(-1, -2) / math.sqrt(size // self.heads)
+        scores = self.scaled(q @ k.transpose(-1, -2), math.sqrt(size // self.heads))
         scores = scores if mask is None else scores + mask
         shares = scores.softmax(-1)
         shares = self._drop(shares) if self.form.has_attention_dropout else shares
         mixed = shares @ v
         return mixed.transpose(1, 2).reshape(x.shape)
+
+    def scaled(self, scores: Tensor, size: float) -> Tensor:
+        """Scores over a number, as the program has it: divided, or multiplied."""
+        return scores / size if self.form.has_divided_scores else scores * (1 / size)
 
     def _by_head(self, x: Tensor) -> Sequence[Tensor]:
         """Queries, keys and values, heads before positions."""

@@ -50,7 +50,10 @@ def squad_training(model: str, words: str, num_chips: int) -> Run:
     settings = read_settings(words)
     shape = shape_of(found[1], int(found[2]))
     has_dropout = settings.has_attention_dropout
-    module = Squad(shape, Form(dropout=_DROPOUT, has_attention_dropout=has_dropout))
+    form = Form(
+        dropout=_DROPOUT, has_attention_dropout=has_dropout, has_divided_scores=False
+    )
+    module = Squad(shape, form)
     place_layers(module.bert.layers, settings.stages)
     ids = torch.zeros(settings.micro_batch, shape.sequence, dtype=torch.int32)
     place = torch.zeros(settings.micro_batch, dtype=torch.int64)

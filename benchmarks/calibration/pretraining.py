@@ -156,7 +156,7 @@ def model_pipeline(pipeline: BertPipeline, system: str) -> popple.Modelled:
 def _run(pipeline: BertPipeline) -> Run:
     settings = pipeline.settings
     return Run(
-        _module(pipeline.shape, settings).half(),
+        pretraining_module(pipeline.shape, settings).half(),
         _pretraining_inputs(pipeline.shape, settings.micro_batch),
         accumulation=pipeline.accumulation,
         num_replicas=pipeline.num_replicas,
@@ -170,9 +170,14 @@ def _run(pipeline: BertPipeline) -> Run:
     )
 
 
-def _module(shape: Shape, settings: Settings) -> Pretraining:
+def pretraining_module(shape: Shape, settings: Settings) -> Pretraining:
+    """The model that a program trains, its layers where the settings say."""
+    # All public programs multiply scores by 1 / sqrt(size): bert_model.py of PopART
+    # and of MLPerf, Paddle's and TensorFlow 1's modeling.py, bert_fused_attention.py
+    # of PyTorch, ipu_self_attention.py of TensorFlow 2.
     form = Form(
         dropout=_DROPOUT,
+        has_divided_scores=False,
         has_attention_dropout=settings.has_attention_dropout,
         has_separate_weights=settings.has_separate_weights,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.calibration.bert import Bert, Form, Shape, Stage, with_dtype
+from benchmarks.calibration.bert import Bert, Form, Layer, Shape, Stage, with_dtype
 from benchmarks.calibration.clip import Clip
 from benchmarks.calibration.compiler import TOOLS, start_cycles
 from benchmarks.calibration.configurations import PUBLIC, read_settings
@@ -21,6 +21,7 @@ from benchmarks.calibration.params import Params
 from benchmarks.calibration.popliner import Profiled, ops_by_layer
 from benchmarks.calibration.pretraining import (
     pipeline_of,
+    pretraining_module,
     seconds_between_runs,
     sequences_between_evaluations,
     training_share,
@@ -250,3 +251,13 @@ def test_a_loop_that_waits_costs_its_call_and_its_lists() -> None:
     # 126 us for a call with two sequences, 30 us for each.
     waiting = replace(ahead, has_host_loop=True)
     assert (ahead.host_seconds, waiting.host_seconds) == (0, pytest.approx(93e-6))
+
+
+def test_programs_that_train_multiply_scores() -> None:
+    settings = read_settings(PUBLIC["PopART Base 128"])
+    layer = pretraining_module(Shape(12, 16, 2, 8, 32), settings).bert.layers[0]
+    scores = torch.full((2, 2), 24.0)
+    assert isinstance(layer, Layer)
+    assert not layer.attention.form.has_divided_scores
+    # As a division by the same number would.
+    assert layer.attention.scaled(scores, 8.0).eq(3.0).all()

@@ -12,7 +12,13 @@ from popple.options import ModelOptions, UpdateOptions
 from popple.pipeline import Modelled, explain, model_graph, write_report
 from popple.plan import PlanOptions
 from popple.program import render_program
-from popple.report import Report, StreamCopyPayload, open_report, summarize
+from popple.report import (
+    Report,
+    StreamCopyPayload,
+    open_report,
+    render_summary,
+    summarize,
+)
 from popple.report.query.plan_record import parse_plan
 from popple.target import load_target
 
@@ -70,6 +76,13 @@ def test_cycles_and_memory_are_those_of_the_simulation(
 def test_samples_are_those_of_all_repetitions(report: Report) -> None:
     # micro-batch 2 x accumulation 4 x iterations 2
     assert report.info["samples_per_run"] == 16
+
+
+def test_queues_of_the_host_hold_all_micro_batches(report: Report) -> None:
+    # Accumulation 4 x iterations 2, each f32[2,64] in and f32[2,32] out.
+    assert report.info["host_in_bytes"] == 8 * 2 * 64 * 4
+    assert report.info["host_out_bytes"] == 8 * 2 * 32 * 4
+    assert "4.0 KiB in, 2.0 KiB out in a run" in render_summary(report)
 
 
 def test_steps_of_a_chip_follow_one_another(report: Report) -> None:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from popple._version import __version__
 from popple.graph import Graph, Phase, all_ops, render_graph
 from popple.plan import PlannedProgram
+from popple.program import Direction, StreamCopy
 from popple.record.execution import record_steps, record_totals
 from popple.record.memory import (
     record_categories,
@@ -192,4 +193,17 @@ def _info(
         "idle_joules": energy.idle_joules,
         "compute_joules": energy.compute_joules,
         "exchange_joules": energy.exchange_joules,
+        "host_in_bytes": _host_bytes(simulation, Direction.FROM_HOST),
+        "host_out_bytes": _host_bytes(simulation, Direction.TO_HOST),
     }
+
+
+def _host_bytes(simulation: Simulation, direction: Direction) -> int:
+    """Bytes of a run that wait in the host's queues until they are read or fetched."""
+    return sum(
+        row.step.bytes_by_tile.total * simulation.executions[row.id]
+        for row in simulation.steps
+        if isinstance(row.step, StreamCopy)
+        and row.step.direction is direction
+        and not row.step.is_remote_buffer
+    )

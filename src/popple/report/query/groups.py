@@ -93,6 +93,11 @@ def _memory_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     )
     yield "always live", render_bytes(memory.always_live_bytes)
     yield "transient peak", render_bytes(summary.transient_peak_bytes)
+    if "host_out_bytes" in summary.info:
+        # What a program sends for inspection waits there, for all micro-batches.
+        coming = render_bytes(int(summary.info["host_in_bytes"]))
+        going = render_bytes(int(summary.info["host_out_bytes"]))
+        yield "queues of the host", f"{coming} in, {going} out in a run"
 
 
 def _role_rows(summary: Summary) -> Iterator[tuple[str, str]]:
