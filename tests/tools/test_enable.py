@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +46,20 @@ def test_scripts_can_be_sourced_twice(popple: Popple, tmp_path: Path) -> None:
     home = tmp_path / "an sdk" / "poplar-popple"
     assert in_bash(f'{poplar}; echo "$POPLAR_SDK_ENABLED"') == f"{home}\n"
     assert in_bash(f"{popart}; command -v python") != ""
+
+
+@needs_bash
+def test_sourcing_puts_the_commands_first_on_a_bare_path(
+    popple: Popple, tmp_path: Path
+) -> None:
+    poplar, popart = popple("enable", "--script", tmp_path).stdout.splitlines()
+    scripts = sysconfig.get_path("scripts")
+    bare = "unset POPLAR_SDK_ENABLED; PATH=/usr/bin:/bin"
+    state = 'echo "$PATH|$POPLAR_SDK_ENABLED"'
+    assert in_bash(f"{bare}; {state}") == "/usr/bin:/bin|\n"
+    home = tmp_path / "poplar-popple"
+    enabled = in_bash(f"{bare}; {poplar}; {popart}; {state}")
+    assert enabled == f"{scripts}:/usr/bin:/bin|{home}\n"
 
 
 @needs_bash

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from popple.device.activity import read_activity
 from popple.device.events import FILE_NAME
 from popple.target import load_system
+from popple.tools.gc.devices import take_device
 from popple.tools.gc.flops import measure_product, measure_units
 from popple.tools.gc.hostsynclatencytest import time_to_sync
 from popple.tools.gc.traffic import time_links
@@ -259,6 +261,18 @@ def test_the_power_test_ends_when_interrupted() -> None:
 def test_a_reset_says_what_it_did(run: Run) -> None:
     assert run("reset", "-d", "1")[:2] == (0, "Device 1 was reset (1 IPU).\n")
     assert run("reset")[:2] == (0, "Device 6 was reset (4 IPUs).\n")
+
+
+def test_a_reset_clears_what_the_last_user_left(run: Run, state: Path) -> None:
+    # A holder that was killed leaves its counters: nothing of it may be read later.
+    with take_device(1) as lease, lease.activity.running():
+        (left,) = state.rglob("*.activity")
+        counters = left.read_bytes()
+    left.write_bytes(counters)
+    assert read_activity(left).runs == 1
+    assert run("reset", "-d", "1")[0] == 0
+    cleared = read_activity(left)
+    assert (cleared.runs, cleared.busy_seconds, cleared.heat) == (0, 0.0, 0.0)
 
 
 def test_a_chip_error_ends_a_test_and_is_recorded(
