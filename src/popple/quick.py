@@ -1,9 +1,10 @@
 """Frozen dataclasses that are made by the hundred thousand.
 
-A frozen dataclass is made with a call of `object.__setattr__` for every field. Models
-of many layers have a million steps, rows and costs, and making them was a tenth of the
-time to model one. `quick` has the same class write its fields at once, which takes a
-third of that.
+A frozen dataclass is made with a call of `object.__setattr__` for every field, which is
+looked up each time. Models of many layers have a million steps, rows and costs. `quick`
+looks it up once, which takes a fifth less. Writing to `__dict__` would be as quick, but
+Python reads such objects much more slowly: it keeps fields without a dict until one is
+asked for.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ Made = TypeVar("Made")
 def quick(cls: type[Made]) -> type[Made]:
     """A frozen dataclass with an `__init__` of its own, otherwise as it was."""
     given: list[Field[Any]] = list(fields(cls))  # pyright: ignore[reportArgumentType]
-    known: dict[str, Any] = {"_MISSING": MISSING}
-    parameters, lines = ["self"], ["_held = self.__dict__"]
+    known: dict[str, Any] = {"_MISSING": MISSING, "_SET": object.__setattr__}
+    parameters, lines = ["self"], ["_set = _SET"]
     for each in given:
         name = each.name
         known[f"_of_{name}"] = each.default
@@ -28,7 +29,7 @@ def quick(cls: type[Made]) -> type[Made]:
             known[f"_make_{name}"] = each.default_factory
             value = f"_make_{name}() if {name} is _MISSING else {name}"
         parameters.append(f"{name}=_of_{name}" if has_default else name)
-        lines.append(f"_held[{name!r}] = {value}")
+        lines.append(f"_set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     # As dataclasses do it: only code with the names written out is quick.
@@ -43,6 +44,6 @@ def quick(cls: type[Made]) -> type[Made]:
 
 def replaced(record: Made, **changes: Any) -> Made:
     """A record of a quick class with some fields changed, as `dataclasses.replace`."""
-    held, cls = record.__dict__, type(record)
+    cls = type(record)
     names: tuple[str, ...] = cls.__match_args__  # pyright: ignore
-    return cls(**{**{name: held[name] for name in names}, **changes})
+    return cls(**{**{name: getattr(record, name) for name in names}, **changes})

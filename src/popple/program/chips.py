@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from popple.program.parts import children_of, traffic_of
-from popple.program.steps import Call, Control, GlobalExchange, Step
+from popple.program.steps import Call, Control, Execute, GlobalExchange, Step
 from popple.program.tiles import TileVector
 
 
@@ -112,8 +112,10 @@ class ChipFinder:
 
     def chips_of(self, step: Step) -> frozenset[int]:
         """The chips on which a step or anything inside it has work."""
-        if (known := self._found.get(id(step))) is None:
-            known = self._found[id(step)] = self._look(step)
+        # Compute sets of equal layers share their vertices.
+        key = id(step.compute_set.vertices if isinstance(step, Execute) else step)
+        if (known := self._found.get(key)) is None:
+            known = self._found[key] = self._look(step)
         return known
 
     def _look(self, step: Step) -> frozenset[int]:

@@ -108,8 +108,12 @@ class TreeRecorder:
         self._compute_set_ids: dict[int, int] = {}
         self._codelets: dict[Codelet, int] = {}
         self._counts: dict[int, list[TileVector]] = {}
-        # Leaves that do the same share their time, and so its parts by chip.
+        # Leaves that do the same share their time, and so its parts by chip and what
+        # they exchange.
         self._parts: dict[int, _PartsByChip] = {}
+        self._exchanges: dict[tuple[int, bool], ExchangePayload] = {}
+        # Compute sets of equal layers share their vertices.
+        self._instances_of: dict[int, tuple[tuple[VertexInstances, ...], int]] = {}
         self._function_ids = {name: i for i, name in enumerate(self._program.functions)}
 
     def record(self) -> ProgramTree:
@@ -191,23 +195,11 @@ class TreeRecorder:
             parts.append(part.presence().scaled(cycles).runs)
         return tuple(parts)
 
-    def _exchange_code(self, step: Exchange) -> TileVector:
-        """Code of an exchange by tile; that of an outlined op stands elsewhere."""
-        # Code that an exchange reuses from an earlier one (`sim/reuse.py`) is listed
-        # with both: the format describes the exchange, memory by category counts it
-        # once.
-        is_shared = step.op in self._program.outlined
-        return exchange_instructions(step).scaled(
-            0 if is_shared else self._instruction_bytes
-        )
-
     def _payload(self, step_id: int, step: Step) -> Payload | None:
         if isinstance(step, Execute):
             return ExecutePayload(self._compute_set(step_id, step))
         if isinstance(step, Exchange):
-            code = self._exchange_code(step)
-            traffic = self._traffic(step_id, step.received_by_tile, step.sent_by_tile)
-            return ExchangePayload(traffic, code.runs)
+            return self._exchange(step_id, step)
         if isinstance(step, GlobalExchange):
             # Every exchange between chips begins with an external sync.
             traffic = self._traffic(step_id, step.received_by_tile, step.sent_by_tile)
@@ -217,6 +209,20 @@ class TreeRecorder:
         if isinstance(step, Call):
             return CallPayload(self._function_ids[step.function])
         return SyncPayload(step.kind.value) if isinstance(step, Sync) else None
+
+    def _exchange(self, step_id: int, step: Exchange) -> ExchangePayload:
+        """What an exchange moves, and its code: that of outlined ops is elsewhere."""
+        is_shared = step.op in self._program.outlined
+        key = id(self._leaf_time(step_id)), is_shared
+        if (known := self._exchanges.get(key)) is None:
+            # Code that an exchange reuses from an earlier one (`sim/reuse.py`) is
+            # listed with both: the format describes the exchange, memory by category
+            # counts it once.
+            size = 0 if is_shared else self._instruction_bytes
+            code = exchange_instructions(step).scaled(size)
+            traffic = self._traffic(step_id, step.received_by_tile, step.sent_by_tile)
+            known = self._exchanges[key] = ExchangePayload(traffic, code.runs)
+        return known
 
     def _traffic(self, step_id: int, received: TileVector, sent: TileVector) -> Traffic:
         return Traffic(received.runs, sent.runs, self._cycles_by_chip(step_id))
@@ -242,12 +248,13 @@ class TreeRecorder:
         number = len(self._tree.compute_sets)
         self._compute_set_ids[id(compute_set)] = number
         cycles = self._cycles_by_chip(step_id)
+        instances, num_edges = self._instances(compute_set)
         self._tree.compute_sets.append(
             ReportComputeSet(
                 id=number,
                 name=compute_set.name,
-                instances=self._instances(compute_set),
-                num_edges=_num_edges(compute_set),
+                instances=instances,
+                num_edges=num_edges,
                 debug_id=self._debug_ids.get(step.op),
                 # Vertices take what is expected of them: nothing holds them up.
                 cycles_by_tile=cycles,
@@ -256,7 +263,17 @@ class TreeRecorder:
         )
         return number
 
-    def _instances(self, compute_set: ComputeSet) -> tuple[VertexInstances, ...]:
+    def _instances(
+        self, compute_set: ComputeSet
+    ) -> tuple[tuple[VertexInstances, ...], int]:
+        """The vertices of a compute set by type, and the number of their edges."""
+        key = id(compute_set.vertices)
+        if (known := self._instances_of.get(key)) is None:
+            found = self._find_instances(compute_set)
+            known = self._instances_of[key] = found, _num_edges(compute_set)
+        return known
+
+    def _find_instances(self, compute_set: ComputeSet) -> tuple[VertexInstances, ...]:
         counts: dict[int, TileVector] = {}
         for group in compute_set.vertices:
             number = self._codelets.setdefault(group.codelet, len(self._codelets))

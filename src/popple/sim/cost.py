@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 
 from popple.quick import quick
 
@@ -88,6 +89,10 @@ class Cost:
 ZERO = Cost()
 
 
+_FIELDS = attrgetter(*(each.name for each in fields(Cost)))
+
+
 def total_cost(costs: Iterable[Cost]) -> Cost:
     """Costs of parts that run one after the other."""
-    return sum(costs, start=ZERO)
+    # Field by field: a cost for every sum on the way would be thrown away.
+    return Cost(*map(sum, zip(*map(_FIELDS, costs), strict=True)))

@@ -54,9 +54,20 @@ class LeafTimer:
         self._program = program
         self._target = target
         self._known: dict[Hashable, LeafTime] = {}
+        # By identity of the vertices, which steps of equal layers share: looking into
+        # them is slow. The program keeps them alive.
+        self._executed: dict[int, LeafTime] = {}
 
     def time(self, leaf: Leaf) -> LeafTime:
         """The time of one leaf on the target."""
+        if not isinstance(leaf, Execute):
+            return self._find(leaf)
+        key = id(leaf.compute_set.vertices)
+        if (known := self._executed.get(key)) is None:
+            known = self._executed[key] = self._find(leaf)
+        return known
+
+    def _find(self, leaf: Leaf) -> LeafTime:
         key = _what_counts(leaf)
         if (known := self._known.get(key)) is None:
             known = self._known[key] = _time_leaf(leaf, self._program, self._target)

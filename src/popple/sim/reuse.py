@@ -6,10 +6,10 @@ instructions that each exchange adds to every tile.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import TypeAlias
 
 from popple.program import Exchange, Program, TileVector, add_all, combine
@@ -50,39 +50,46 @@ class ExchangeReuse:
     def add(self, step: Exchange) -> TileVector:
         """Instructions that an exchange adds to every tile."""
         code, standing = exchange_instructions(step), self._standing[_pattern(step)]
-        elsewhere: tuple[str, ...] | None = None
+        elsewhere: list[str] | None = None
         # The best of all earlier exchanges of this pattern: full reuse ends the search,
         # otherwise the one from which the fewest variables differ leaves least code to
         # add.
         for other in standing:
             # No further than to as many as are known already.
-            limit = None if elsewhere is None else len(elsewhere)
-            found = tuple(islice(self._elsewhere(step, other), limit))
+            limit = math.inf if elsewhere is None else len(elsewhere)
+            found = self._elsewhere(step, other, limit)
             if not found:
                 return code.scaled(0)
-            if limit is None or len(found) < limit:
+            if len(found) < limit:
                 elsewhere = found
         standing.append(step)
         return code if elsewhere is None else self._where(code, elsewhere)
 
-    def _elsewhere(self, step: Exchange, other: Exchange) -> Iterator[str]:
-        """The variables that have another address than those of the other exchange."""
+    def _elsewhere(self, step: Exchange, other: Exchange, limit: float) -> list[str]:
+        """The variables that have another address than those of the other exchange.
+
+        No more than `limit` of them.
+        """
+        found: list[str] = []
         for mine, its in ((step.reads, other.reads), (step.writes, other.writes)):
             # By position: steps of one rule name their variables in one order. Steps of
             # different rules may share a pattern and differ in number.
             for name, counterpart in zip(mine, its, strict=False):
                 if name != counterpart and self._live_together(name, counterpart):
-                    yield name
+                    found.append(name)
+                    if len(found) >= limit:
+                        return found
+        return found
 
     def _live_together(self, name: str, other: str) -> bool:
         if name in self._always or other in self._always:
             return True
         theirs = self._intervals.get(other, ())
-        return any(
-            first <= end and start <= last
-            for first, last in self._intervals.get(name, ())
-            for start, end in theirs
-        )
+        for first, last in self._intervals.get(name, ()):
+            for start, end in theirs:
+                if first <= end and start <= last:
+                    return True
+        return False
 
     def _where(self, code: TileVector, names: Sequence[str]) -> TileVector:
         """The code of the tiles that hold some of the variables."""

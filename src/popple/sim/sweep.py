@@ -8,6 +8,8 @@ size.
 from __future__ import annotations
 
 import copy
+import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,9 +104,10 @@ class Sweep:
 
     def at(self, step_ids: Iterable[int]) -> Iterator[tuple[int, Counts]]:
         """(step, bytes in every segment during it) in order; good until the next."""
-        current, events = self.zeros(), _events(self._lives)
+        wanted = sorted(step_ids)
+        current, events = self.zeros(), _events(_seen(self._lives, wanted))
         event = next(events, None)
-        for step_id in sorted(step_ids):
+        for step_id in wanted:
             # `current` is changed in place from one step to the next; copying it for
             # each step would cost segments times steps.
             while event is not None and event[0] <= step_id:
@@ -196,6 +199,15 @@ def _events(lives: Sequence[_Life]) -> Iterator[_Event]:
         yield step_id, ended.get(step_id, []), begun.get(step_id, [])
 
 
+def _seen(lives: Iterable[_Life], step_ids: Sequence[int]) -> list[_Life]:
+    """The lives during which one of the steps, given in order, is run."""
+    # Most variables live for a few steps only.
+    where = [*step_ids, math.inf]
+    return [
+        life for life in lives if where[bisect_left(where, life.first)] <= life.last
+    ]
+
+
 def _apply(event: _Event, current: Counts) -> None:
     _, ended, begun = event
     for life in ended:
@@ -206,15 +218,19 @@ def _apply(event: _Event, current: Counts) -> None:
 
 def _held_at(at_step: Counts, lives: Sequence[_Life]) -> dict[Category, Counts]:
     """What every segment holds at the step given for it, by category."""
-    # Category by category: members of an Enum are slow to look up.
-    by_category: dict[int, list[_Life]] = defaultdict(list)
-    for life in lives:
-        by_category[id(life.category)].append(life)
-    held: dict[Category, Counts] = {}
-    for same in by_category.values():
-        total = held[same[0].category] = np.zeros_like(at_step)
-        for life in same:
-            steps = at_step[life.where]
-            is_live = (steps >= life.first) & (steps <= life.last)
-            total[life.where] += life.values * is_live
+    held = {life.category: np.zeros_like(at_step) for life in _one_of_each(lives)}
+    # Most lives end before any segment is fullest, or begin later.
+    for life in _seen(lives, np.unique(at_step).tolist()):
+        steps = at_step[life.where]
+        is_live = (steps >= life.first) & (steps <= life.last)
+        held[life.category][life.where] += life.values * is_live
     return held
+
+
+def _one_of_each(lives: Iterable[_Life]) -> Iterable[_Life]:
+    """A life of every category, in the order in which they come first."""
+    # By identity: members of an Enum are slow to look up.
+    found: dict[int, _Life] = {}
+    for life in lives:
+        found.setdefault(id(life.category), life)
+    return found.values()

@@ -6,10 +6,10 @@ downwards for how often every step is executed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from operator import add
 from typing import TypeAlias
 
 from popple.program import (
@@ -69,13 +69,18 @@ class Timing:
 
         Ops that run at the same time on different chips each count in full.
         """
-        by_op: dict[str, Cost] = {}
+        by_op: defaultdict[str, list[Cost]] = defaultdict(list)
+        # Steps that do the same share their time.
+        known: dict[tuple[int, int], Cost] = {}
         for row, leaf, count in zip(
             self.steps, self.leaf_times, self.executions, strict=True
         ):
             if leaf is not None and count and not isinstance(row.step, Control):
-                by_op[row.step.op] = by_op.get(row.step.op, ZERO) + leaf.cost * count
-        return by_op
+                key = id(leaf), count
+                if (cost := known.get(key)) is None:
+                    cost = known[key] = leaf.cost * count
+                by_op[row.step.op].append(cost)
+        return {op: total_cost(costs) for op, costs in by_op.items()}
 
     @cached_property
     def cost_by_function(self) -> Mapping[str, Cost]:
@@ -176,7 +181,7 @@ def _parts_of(
 
 
 def _cost_of(step: Step, parts: Parts, costs: Sequence[Cost]) -> Cost:
-    each = [costs[part] * times for part, times in parts]
+    each = [costs[p] if times == 1 else costs[p] * times for p, times in parts]
     if isinstance(step, Parallel):
         return reduce(Cost.beside, each, ZERO)
     return total_cost(each)
@@ -195,14 +200,14 @@ def _busy_of(
     step: Step, parts: Parts, busy: Sequence[tuple[int, ...]]
 ) -> tuple[int, ...]:
     """Busy cycles of each chip; what it does at the same time counts once."""
-    join = max if isinstance(step, Parallel) else add
-    totals: Sequence[int] = (0,) * len(busy[0])
-    for part, times in parts:
-        done = busy[part]
-        if times != 1:
-            done = tuple(cycles * times for cycles in done)
-        totals = tuple(map(join, totals, done))
-    return tuple(totals)
+    if not parts:
+        return (0,) * len(busy[0])
+    done = (
+        busy[part] if times == 1 else [cycles * times for cycles in busy[part]]
+        for part, times in parts
+    )
+    join = max if isinstance(step, Parallel) else sum
+    return tuple(map(join, zip(*done, strict=True)))
 
 
 def _count_executions(

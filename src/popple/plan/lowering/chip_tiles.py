@@ -20,7 +20,7 @@ class ChipTiles:
     def __init__(self, num_chips: int, tiles_per_chip: int) -> None:
         self._tiles_per_chip = tiles_per_chip
         self._num_tiles = num_chips * tiles_per_chip
-        self._groups: dict[tuple[int, int], VertexGroup] = {}
+        self._groups: dict[tuple[int, int], tuple[VertexGroup, ...]] = {}
         self._vectors: dict[tuple[TileVector, int], TileVector] = {}
 
     def vector(self, vector: TileVector, chip: int) -> TileVector:
@@ -31,11 +31,18 @@ class ChipTiles:
             known = self._vectors[key] = vector.shifted(first, self._num_tiles)
         return known
 
-    def planned_group(self, group: VertexGroup, chip: int) -> VertexGroup:
-        """A group of a plan, which lives as long as the plan does."""
-        key = (id(group), chip)
+    def planned_groups(
+        self, groups: tuple[VertexGroup, ...], chip: int
+    ) -> tuple[VertexGroup, ...]:
+        """The groups of a step of a plan, which live as long as the plan does.
+
+        Steps of equal layers have the same tuple: others know by its identity what
+        they have timed, counted and written already.
+        """
+        key = (id(groups), chip)
         if (known := self._groups.get(key)) is None:
-            known = self._groups[key] = self.group(group, chip)
+            known = tuple(self.group(group, chip) for group in groups)
+            self._groups[key] = known
         return known
 
     def group(self, group: VertexGroup, chip: int) -> VertexGroup:

@@ -39,9 +39,7 @@ class StepLowering:
         """The program's step for one of a plan's; `name` is its own within the op."""
         reads, writes = access
         if isinstance(step, Compute):
-            groups = tuple(
-                self._tiles.planned_group(group, op.chip) for group in step.vertices
-            )
+            groups = self._tiles.planned_groups(step.vertices, op.chip)
             return Execute(ComputeSet(self.label(op, name), groups), *access, op.name)
         if isinstance(step, Move):
             return self._lower_move(op, step, name, access)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from popple.report.codec import (
     Runs,
@@ -116,12 +116,13 @@ def insert_compute_sets(
     executed: VectorWriter,
 ) -> None:
     """Write compute sets; their cycle vectors go to the vector writers."""
-    rows = [_set_row(each, compiled) for each in compute_sets]
+    vertices = _VertexWriter()
+    rows = [_set_row(each, vertices, compiled) for each in compute_sets]
     insert_rows(connection, "compute_sets", _SET_COLUMNS, rows)
     instances = [
-        (each.id, group.vertex_type_id, encode_rle(group.count_by_tile))
+        (each.id, *group)
         for each in compute_sets
-        for group in each.instances
+        for group in vertices.of(each).instances
     ]
     insert_rows(connection, "vertex_instances", _INSTANCE_COLUMNS, instances)
     cycles = [
@@ -139,14 +140,43 @@ def insert_compute_sets(
     insert_rows(connection, _SET_MEMORY.name, names, memory)
 
 
-def _set_row(compute_set: ComputeSet, compiled: VectorWriter) -> tuple[Any, ...]:
+class _Vertices(NamedTuple):
+    """The vertices of a compute set as columns hold them."""
+
+    types: bytes
+    counts: bytes
+    instances: list[tuple[int, bytes]]
+
+
+class _VertexWriter:
+    """Encodes vertices; compute sets of equal layers share theirs."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Vertices] = {}
+
+    def of(self, compute_set: ComputeSet) -> _Vertices:
+        """The columns of a compute set, which has to stay meanwhile."""
+        groups = compute_set.instances
+        if (known := self._known.get(id(groups))) is None:
+            known = self._known[id(groups)] = _Vertices(
+                encode_varints(group.vertex_type_id for group in groups),
+                encode_varints(group.num_vertices for group in groups),
+                [(g.vertex_type_id, encode_rle(g.count_by_tile)) for g in groups],
+            )
+        return known
+
+
+def _set_row(
+    compute_set: ComputeSet, vertices: _VertexWriter, compiled: VectorWriter
+) -> tuple[Any, ...]:
+    encoded = vertices.of(compute_set)
     flops, variables = compute_set.estimated_flops_by_tile, compute_set.variable_ids
     return (
         compute_set.id,
         compute_set.name,
         # Redundant beside `vertex_instances`: part of the format, not read back.
-        encode_varints(group.vertex_type_id for group in compute_set.instances),
-        encode_varints(group.num_vertices for group in compute_set.instances),
+        encoded.types,
+        encoded.counts,
         compute_set.num_edges,
         compute_set.debug_id,
         compiled.ids_of(compute_set.estimated_cycles_by_tile),
