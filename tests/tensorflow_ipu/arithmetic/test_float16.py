@@ -10,6 +10,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
+from tensorflow.python.ipu._arithmetic import compiled  # noqa: E402
 
 from popple.graph import DType  # noqa: E402
 from popple.pipeline import modelled  # noqa: E402
@@ -301,3 +302,39 @@ def test_a_pool_in_half_precision_is_modelled_as_one() -> None:
     assert {"max_pool", "max_pool_grad"} <= {op.kind for op in graph.ops}
     names = [name for op in graph.ops for name in (*op.inputs, *op.outputs)]
     assert {graph.values[name].type.dtype for name in names} == {DType.F16}
+
+
+@pytest.mark.parametrize("tape", [True, False])
+def test_large_results_are_cut_off_by_a_kernel(tape: bool) -> None:
+    # 300 * 300, -300 * 300, 2 * 2: gradients 2 * x, also of what was cut off.
+    values = np.resize(np.float16([300, -300, 2]), LARGE)
+
+    def results() -> list[Any]:
+        x = tf.constant(values)
+        with tf.GradientTape() as recorded:
+            recorded.watch(x)
+            y = x * tf.abs(x)
+        return [y, recorded.gradient(y, x) if tape else tf.gradients(y, x)[0]]
+
+    product, gradient = on_device(results)
+    expected = np.resize(np.float16([LARGEST, -LARGEST, 4]), LARGE)
+    np.testing.assert_array_equal(product, expected)
+    np.testing.assert_array_equal(gradient, 2 * np.abs(values))
+
+
+def cost_ops() -> list[tuple[str, str]]:
+    """What the cost model has of a product, a sum and their gradients."""
+    strategy = ipu.ipu_strategy.IPUStrategy()
+
+    @tf.function
+    def step(x: Any) -> Any:
+        return tf.gradients(tf.matmul(x, x) + tf.sin(x), x)[0]
+
+    strategy.run(step, [tf.ones([256, 256], tf.float16)])
+    return [(op.kind, op.name) for op in modelled(strategy).graph.ops]
+
+
+def test_kernels_cost_what_operators_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_kernels = cost_ops()
+    monkeypatch.setattr(compiled, "_MIN_ELEMENTS", 1 << 60)
+    assert with_kernels == cost_ops()

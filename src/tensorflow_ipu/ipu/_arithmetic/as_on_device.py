@@ -64,9 +64,9 @@ class _Callback:
         """
         arithmetic = self._arithmetic
         if arithmetic.nan_on_overflow or arithmetic.stops_somewhere:
-            rounded = half_products.multiplied(made, lambda wide: wide)
+            rounded = half_products.multiplied(made, float16.rounded)
             return self._within_range(made.giving(rounded))
-        return half_products.multiplied(made, float16.clipped)
+        return half_products.multiplied(made, float16.clipped_and_rounded)
 
     def _within_range(self, made: MadeOp) -> list[tf.Tensor]:
         if self._arithmetic.stops_somewhere:
