@@ -33,7 +33,8 @@ def build_mlp() -> Any:
     """An MLP on vectors of 784."""
     return keras.Sequential(
         [
-            keras.layers.Dense(256, activation="relu", input_shape=(784,)),
+            keras.Input((784,)),
+            keras.layers.Dense(256, activation="relu"),
             keras.layers.Dense(128, activation="relu"),
             keras.layers.Dense(10),
         ]
@@ -44,7 +45,8 @@ def build_cnn() -> Any:
     """A CNN on images of 28x28."""
     return keras.Sequential(
         [
-            keras.layers.Conv2D(32, 3, activation="relu", input_shape=(28, 28, 1)),
+            keras.Input((28, 28, 1)),
+            keras.layers.Conv2D(32, 3, activation="relu"),
             keras.layers.MaxPooling2D(),
             keras.layers.Conv2D(64, 3, activation="relu"),
             keras.layers.MaxPooling2D(),
@@ -128,7 +130,7 @@ def seconds(run: Callable[[], Any]) -> np.ndarray:
 
 def main() -> None:
     """Print the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="")
     parser.add_argument("--half", action="store_true")

@@ -81,9 +81,11 @@ def _leave_jit_compile_to_the_ipu() -> None:
     # XLA for the CPU can hold neither iterators nor queues, and a program compiled for
     # the IPU is full of them. The wish is kept, see `is_compiled`. A property and not
     # an argument of __init__, so that functions made before this import follow too.
+    from ._arithmetic.compiled import FOR_THE_HOST
+
     def read(function: Any) -> Any:
         asked = vars(function).get("_jit_compile")
-        return NOT_COMPILED if asked else asked
+        return NOT_COMPILED if asked and asked is not FOR_THE_HOST else asked
 
     def write(function: Any, asked: Any) -> None:
         vars(function)["_jit_compile"] = asked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from tensorflow.python import ipu  # noqa: E402
+from tensorflow.python.ipu._arithmetic import compiled  # noqa: E402
 
 from popple.graph import DType  # noqa: E402
 from popple.pipeline import modelled  # noqa: E402
@@ -159,23 +159,53 @@ def operators_run(strategy: Any, function: Any, arguments: list[Any]) -> set[str
     return {op.type for op in concrete.graph.get_operations()}
 
 
-def test_momentum_is_updated_on_copies_that_are_gone_afterwards() -> None:
-    variable = tf.Variable(half(1))
-    optimizer = tf.keras.optimizers.legacy.SGD(0.5, momentum=0.5)
-    optimizer._create_all_weights([variable])
+SGD, ADAM = tf.keras.optimizers.legacy.SGD, tf.keras.optimizers.legacy.Adam
+OLD = tf.compat.v1.train
+# Enough for a kernel of its own, in a shape that is no vector.
+LARGE = (256, 128)
+OPTIMIZERS = {
+    "descent": lambda: SGD(0.5),
+    "momentum": lambda: SGD(0.5, momentum=0.75),
+    "nesterov": lambda: SGD(0.5, momentum=0.75, nesterov=True),
+    "adam": lambda: ADAM(0.01, epsilon=1e-4),
+    "old momentum": lambda: OLD.MomentumOptimizer(0.5, 0.75),
+    "old nesterov": lambda: OLD.MomentumOptimizer(0.5, 0.75, use_nesterov=True),
+}
+
+
+def trained(optimizer: Any, dtype: Any, gradient: Any) -> tuple[Any, set[str]]:
+    """A variable of ones after two steps, and the operators that took them."""
+    variable = tf.Variable(tf.ones(gradient.shape, dtype))
+    pairs = [(tf.cast(gradient, dtype), variable)]
+    optimizer.apply_gradients([(tf.zeros_like(variable), variable)])  # makes states
     strategy = ipu.ipu_strategy.IPUStrategy()
+    step = tf.function(lambda: optimizer.apply_gradients(pairs) and None)
+    for _ in range(2):
+        strategy.run(step)
+    made = step.get_concrete_function().graph.get_operations()
+    return variable.numpy().astype(np.float64), {op.type for op in made}
 
-    @tf.function
-    def step(x: Any) -> None:
-        optimizer.apply_gradients([(x, variable)])
 
-    # Momentum -0.5, then -0.25 - 0.5; the variable 1 - 0.5, then 0.5 - 0.75.
-    for expected in (0.5, -0.25):
-        strategy.run(step, [half(1)])
-        assert variable.numpy().tolist() == [expected]
-    made = step.get_concrete_function(half(1)).graph.get_operations()
-    counts = Counter(op.type for op in made)
-    assert counts["VarHandleOp"] == counts["DestroyResourceOp"] == 2
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("shape", [(8,), LARGE])
+def test_updates_are_those_of_single_precision(name: str, shape: tuple[int]) -> None:
+    random = np.random.default_rng(0)
+    gradient = tf.constant(random.uniform(0.5, 1, shape).astype(np.float16))
+    halves, operators = trained(OPTIMIZERS[name](), tf.float16, gradient)
+    singles, _ = trained(OPTIMIZERS[name](), tf.float32, gradient)
+    # Two steps of values below 4, each within half a unit in the last place, 2^-10.
+    np.testing.assert_allclose(halves, singles, rtol=0, atol=2 * 2.0**-10)
+    # The operator in half precision is not there, and large updates are one call.
+    assert not any(kind.startswith("ResourceApply") for kind in operators)
+    assert ("PartitionedCall" in operators) == (shape == LARGE)
+
+
+def test_a_kernel_rounds_and_cuts_off_where_operators_do() -> None:
+    # Squares of 300 are the largest number, those of 1e-4 are 0: see `moments` above.
+    values = np.resize(np.float16([300, 1e-4, 1]), LARGE)
+    large, _ = trained(OPTIMIZERS["adam"](), tf.float16, tf.constant(values))
+    small, _ = trained(OPTIMIZERS["adam"](), tf.float16, tf.constant(values[0, :3]))
+    np.testing.assert_array_equal(np.ravel(large)[:3], small)
 
 
 def test_updates_step_by_step_cost_what_one_costs() -> None:
@@ -272,3 +302,39 @@ def test_a_pool_in_half_precision_is_modelled_as_one() -> None:
     assert {"max_pool", "max_pool_grad"} <= {op.kind for op in graph.ops}
     names = [name for op in graph.ops for name in (*op.inputs, *op.outputs)]
     assert {graph.values[name].type.dtype for name in names} == {DType.F16}
+
+
+@pytest.mark.parametrize("tape", [True, False])
+def test_large_results_are_cut_off_by_a_kernel(tape: bool) -> None:
+    # 300 * 300, -300 * 300, 2 * 2: gradients 2 * x, also of what was cut off.
+    values = np.resize(np.float16([300, -300, 2]), LARGE)
+
+    def results() -> list[Any]:
+        x = tf.constant(values)
+        with tf.GradientTape() as recorded:
+            recorded.watch(x)
+            y = x * tf.abs(x)
+        return [y, recorded.gradient(y, x) if tape else tf.gradients(y, x)[0]]
+
+    product, gradient = on_device(results)
+    expected = np.resize(np.float16([LARGEST, -LARGEST, 4]), LARGE)
+    np.testing.assert_array_equal(product, expected)
+    np.testing.assert_array_equal(gradient, 2 * np.abs(values))
+
+
+def cost_ops() -> list[tuple[str, str]]:
+    """What the cost model has of a product, a sum and their gradients."""
+    strategy = ipu.ipu_strategy.IPUStrategy()
+
+    @tf.function
+    def step(x: Any) -> Any:
+        return tf.gradients(tf.matmul(x, x) + tf.sin(x), x)[0]
+
+    strategy.run(step, [tf.ones([256, 256], tf.float16)])
+    return [(op.kind, op.name) for op in modelled(strategy).graph.ops]
+
+
+def test_kernels_cost_what_operators_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_kernels = cost_ops()
+    monkeypatch.setattr(compiled, "_MIN_ELEMENTS", 1 << 60)
+    assert with_kernels == cost_ops()

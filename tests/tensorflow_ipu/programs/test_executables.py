@@ -130,6 +130,35 @@ def test_an_executable_answers_call_by_call(tmp_path: Path) -> None:
         embedded_runtime.embedded_runtime_call([tf.zeros([2])], context)
 
 
+@pytest.mark.parametrize("size", [2, 1 << 15])
+def test_an_executable_updates_halves(tmp_path: Path, size: int) -> None:
+    data = tf.data.Dataset.from_tensors(tf.zeros([size], tf.float16)).repeat()
+    infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(data)
+    outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    names = ("accum", "var")
+    states = {n: tf.Variable(tf.zeros([size], tf.float16), name=n) for n in names}
+
+    def update(gradient: Any) -> Any:
+        handles = {name: state.handle for name, state in states.items()}
+        rate = tf.constant(0.5, tf.float16)
+        done = tf.raw_ops.ResourceApplyKerasMomentum(
+            grad=gradient, lr=rate, momentum=rate, **handles
+        )
+        with tf.control_dependencies([done]):
+            first = [state.read_value()[0] for state in states.values()]
+        return outfeed.enqueue(tf.stack(first))
+
+    path = str(tmp_path / "program.poplar_exec")
+    compile_op(lambda: ipu.loops.repeat(2, update, [], infeed), output_path=path)
+    given = {f"XLA_Args/{name}": tf.ones([size], tf.float16) for name in names}
+    context = embedded_runtime.embedded_runtime_start(path, given, f"halves {size}")
+    call = [tf.ones([size], tf.float16)]
+    found = [embedded_runtime.embedded_runtime_call(call, context)[0] for _ in range(2)]
+    embedded_runtime.embedded_runtime_stop(context)
+    # Momentum 1 / 2 - 1 / 2, then 0 - 1 / 2, added to 1.
+    np.testing.assert_array_equal(found, [[0, 1], [-0.5, 0.5]])
+
+
 def test_raw_operators_start_and_call_when_they_run(tmp_path: Path) -> None:
     path = written(tmp_path, tf.Variable(2.0, name="w"), freeze=False)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:

@@ -24,7 +24,7 @@ from tensorflow.python.framework import (
 )
 from tensorflow.python.ops import cond_v2, handle_data_util, while_v2
 
-from popple.marks import HALF, HALF_PRODUCT, HALF_UPDATE
+from popple.marks import HALF_PRODUCT, HALF_UPDATE
 
 # Modules made from protocol buffers: their classes exist at run time only.
 _XLA_DATA: Any = xla_data_pb2
@@ -59,11 +59,6 @@ def type_of(op: Operation) -> str:
     """The type of an op, or of the operator whose operands it holds."""
     held = find_attr(op, HALF_UPDATE)
     return op.type if held is None else held.decode()
-
-
-def is_own_variable(op: Operation) -> bool:
-    """Whether an op gives a variable of the program: none that lives for one update."""
-    return op.type == "VarHandleOp" and find_attr(op, HALF) is None
 
 
 def operand_names(op: Operation) -> list[str]:

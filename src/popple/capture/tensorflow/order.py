@@ -25,8 +25,6 @@ _PASSIVE = (
     "VarHandleOp",
 )
 _CALLS = frozenset({"StatefulPartitionedCall"})
-# Ops that write variables, or end them.
-_WRITES = ("AssignVariableOp", "DestroyResourceOp", "ResourceApply")
 
 
 def changes_something(op: Operation) -> bool:
@@ -55,8 +53,8 @@ def needed_ops(ops: Iterable[Operation], roots: Iterable[Operation]) -> list[Ope
 
 
 def _is_imitation(op: Operation) -> bool:
-    """Whether an op writes what another op stands for, in half precision."""
-    return op.type.startswith(_WRITES) and bool(find_attr(op, HALF))
+    """Whether an assignment only repeats another one in half precision."""
+    return op.type == "AssignVariableOp" and bool(find_attr(op, HALF))
 
 
 def units_in_order(

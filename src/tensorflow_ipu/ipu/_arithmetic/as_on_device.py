@@ -20,7 +20,7 @@ from .. import _device
 from . import exceptions, float16, half_products, rounding
 from .made_op import MadeOp
 
-__all__ = ["computing", "configured", "is_computing"]
+__all__ = ["computing", "configured", "is_computing", "is_plain"]
 
 
 class _Callback:
@@ -64,9 +64,9 @@ class _Callback:
         """
         arithmetic = self._arithmetic
         if arithmetic.nan_on_overflow or arithmetic.stops_somewhere:
-            rounded = half_products.multiplied(made, lambda wide: wide)
+            rounded = half_products.multiplied(made, float16.rounded)
             return self._within_range(made.giving(rounded))
-        return half_products.multiplied(made, float16.clipped)
+        return half_products.multiplied(made, float16.clipped_and_rounded)
 
     def _within_range(self, made: MadeOp) -> list[tf.Tensor]:
         if self._arithmetic.stops_somewhere:
@@ -77,6 +77,14 @@ class _Callback:
 def configured() -> Arithmetic:
     """The arithmetic that the device is configured for."""
     return arithmetic_of(_device.get_options())
+
+
+def is_plain() -> bool:
+    """Whether results are rounded to the nearest here and nobody looks for more."""
+    arithmetic = configured()
+    if arithmetic.nan_on_overflow or arithmetic.stops_somewhere:
+        return False
+    return not rounding.is_random(tf.compat.v1.get_default_graph(), arithmetic)
 
 
 @contextlib.contextmanager

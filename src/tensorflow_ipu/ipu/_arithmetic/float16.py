@@ -18,6 +18,7 @@ from tensorflow.core.framework import attr_value_pb2
 
 from popple.marks import HALF
 
+from .compiled import as_one_kernel, is_worth_compiling
 from .made_op import MadeOp
 
 __all__ = [
@@ -25,8 +26,9 @@ __all__ = [
     "CONVERSION",
     "MEANT",
     "OVERFLOWING",
-    "clipped",
+    "clipped_and_rounded",
     "free_of_cost",
+    "rounded",
     "summed",
     "within_range",
 ]
@@ -112,7 +114,10 @@ def within_range(made: MadeOp, gives_nan: bool) -> list[tf.Tensor]:
     with made.graph.gradient_override_map(gradients), made.graph._attr_scope(_MARKS):
         if made.type in MEANT:
             return [_unless_meant(made.inputs, outputs[0], cut_off)]
-        return [cut_off(x) if x.dtype == tf.float16 else x for x in outputs]
+        cut = [cut_off(x) if x.dtype == tf.float16 else x for x in outputs]
+        if gives_nan:
+            return cut
+        return [_quickly(y, x) for x, y in zip(outputs, cut, strict=True)]
 
 
 def _unless_meant(
@@ -140,6 +145,39 @@ def clipped(x: tf.Tensor) -> tf.Tensor:
     low, high = (tf.constant(limit, x.dtype) for limit in (-_LARGEST, _LARGEST))
     with graph.gradient_override_map({"ClipByValue": _GRADIENT}):
         return tf.raw_ops.ClipByValue(t=x, clip_value_min=low, clip_value_max=high)
+
+
+def rounded(x: tf.Tensor) -> tf.Tensor:
+    """In half precision."""
+    return tf.cast(x, tf.float16)
+
+
+def clipped_and_rounded(x: tf.Tensor) -> tf.Tensor:
+    """In half precision, what is too large is its largest number."""
+    return _quickly(rounded(clipped(x)), x)
+
+
+def _quickly(cut: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """`cut`, which is `x` cut off and rounded, by one kernel where that is quicker.
+
+    A choice that is none: gradients and the cost model go to `cut`, which nobody runs.
+    """
+    if cut.dtype != tf.float16 or not is_worth_compiling(x):
+        return cut
+    graph: Any = x.graph
+    flat = _KERNEL(tf.reshape(x, [-1]))
+    with graph.gradient_override_map({"SelectV2": CHOICE_GRADIENT}):
+        return tf.raw_ops.SelectV2(
+            condition=tf.constant(True), t=tf.reshape(flat, x.shape), e=cut
+        )
+
+
+def _cut_and_rounded(x: tf.Tensor) -> tf.Tensor:
+    with free_of_cost():
+        return tf.cast(clipped(tf.cast(x, tf.float32)), tf.float16)
+
+
+_KERNEL = as_one_kernel(_cut_and_rounded)
 
 
 def _summed(op: tf.Operation) -> tf.Tensor:

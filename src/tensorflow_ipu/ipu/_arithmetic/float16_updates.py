@@ -3,9 +3,10 @@
 TensorFlow's operators that update a variable in one go compute in half precision and
 make infinities of what is too large: a square of 300 spoils Adam's second moment for
 good. On the device an update is arithmetic like any other. So the new values are
-computed in single precision, on copies that live for one step, rounded once and
-written. For the cost model, to which all that is none, the operands are marked with the
-name of the operator.
+computed in single precision, rounded once and written. Large variables are updated by
+one compiled kernel, which passes over memory once where operators pass a dozen times.
+For the cost model, to which all that is none, the operands are marked with the name of
+the operator.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow.compat.v2 as tf
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import gen_training_ops
 
 from popple.marks import HALF_UPDATE
 
 from . import as_on_device, float16
+from .compiled import as_one_kernel, is_worth_compiling
 
 __all__ = ["patch"]
 
@@ -44,29 +47,53 @@ def _adapt(at: Values) -> list[Any]:
     return [at["var"] - rate * step, m, v]
 
 
-# Operator -> its variables.
-_UPDATES: Mapping[str, Sequence[str]] = {
-    "adam": ("var", "m", "v"),
-    "gradient_descent": ("var",),
-    "keras_momentum": ("var", "accum"),
-    "momentum": ("var", "accum"),
+def _descend(at: Values) -> list[Any]:
+    return [at["var"] - at["alpha"] * at["delta"]]
+
+
+def _gather_speed(at: Values) -> list[Any]:
+    """Momentum of optimisers before Keras, whose rate counts afterwards."""
+    accum = at["accum"] * at["momentum"] + at["grad"]
+    ahead = at["grad"] + accum * at["momentum"]
+    step = ahead if at.get("use_nesterov") else accum
+    return [at["var"] - at["lr"] * step, accum]
+
+
+def _gather_speed_of_keras(at: Values) -> list[Any]:
+    """Momentum of Keras, whose rate is part of what is gathered."""
+    step = at["lr"] * at["grad"]
+    accum = at["accum"] * at["momentum"] - step
+    ahead = accum * at["momentum"] - step
+    return [at["var"] + (ahead if at.get("use_nesterov") else accum), accum]
+
+
+@dataclass(frozen=True)
+class _Update:
+    """An operator's variables, and what they are afterwards."""
+
+    variables: Sequence[str]
+    compute: Callable[[Values], list[Any]]
+
+
+_UPDATES: Mapping[str, _Update] = {
+    "adam": _Update(("var", "m", "v"), _adapt),
+    "gradient_descent": _Update(("var",), _descend),
+    "keras_momentum": _Update(("var", "accum"), _gather_speed_of_keras),
+    "momentum": _Update(("var", "accum"), _gather_speed),
 }
-# Those whose intermediate results the machine cuts off, and what variables are then.
-_STEPWISE: Mapping[str, Callable[[Values], list[Any]]] = {"adam": _adapt}
 
 
 def patch() -> None:
     """Let these operators do so, under all names that TensorFlow has for them."""
     faces = ("_api.v2", "_api.v2.compat.v1", "_api.v2.compat.v2")
     raw_ops = [importlib.import_module(f"tensorflow.{face}.raw_ops") for face in faces]
-    for name, variables in _UPDATES.items():
+    for name, rule in _UPDATES.items():
         python = f"resource_apply_{name}"
         raw = "".join(word.capitalize() for word in python.split("_"))
         names = [(gen_training_ops, python), *((owner, raw) for owner in raw_ops)]
         for owner, attribute in names:
             stock = getattr(owner, attribute)
-            compute = _STEPWISE.get(name) or _at_once(stock, variables)
-            setattr(owner, attribute, _in_float(raw, stock, variables, compute))
+            setattr(owner, attribute, _in_float(raw, stock, rule))
 
 
 def _widened(value: Any) -> Any:
@@ -86,10 +113,7 @@ def _rounded(value: tf.Tensor) -> tf.Tensor:
 
 
 def _in_float(
-    operator: str,
-    stock: Callable[..., Any],
-    variables: Sequence[str],
-    compute: Callable[[Values], list[Any]],
+    operator: str, stock: Callable[..., Any], rule: _Update
 ) -> Callable[..., Any]:
     names = tuple(inspect.signature(stock).parameters)
 
@@ -100,44 +124,9 @@ def _in_float(
         is_half = getattr(gradient, "dtype", None) == tf.float16
         if not is_half or not as_on_device.is_computing() or tf.executing_eagerly():
             return stock(*args, **kwargs)
-        modelled = _operands(operator, given)
-        return _update(modelled, given, variables, compute)
+        return _update(_operands(operator, given), given, rule)
 
     return update
-
-
-def _at_once(
-    stock: Callable[..., Any], variables: Sequence[str]
-) -> Callable[[Values], list[Any]]:
-    """What the operator itself makes of copies in single precision: one pass."""
-
-    def compute(at: Values) -> list[Any]:
-        copies = {name: _copy(at[name]) for name in variables}
-        filled = [filling for _, filling in copies.values()]
-        handles = {name: handle for name, (handle, _) in copies.items()}
-        with tf.control_dependencies(filled):
-            done = stock(**{**at, **handles})
-        with tf.control_dependencies([done]):
-            return [_taken(handle, at[name]) for name, handle in handles.items()]
-
-    return compute
-
-
-def _copy(value: tf.Tensor) -> tuple[tf.Tensor, tf.Operation]:
-    """The handle of a variable that is new in every run, and what fills it."""
-    handle = tf.raw_ops.VarHandleOp(
-        dtype=value.dtype, shape=value.shape, shared_name=context.anonymous_name()
-    )
-    return handle, tf.raw_ops.AssignVariableOp(resource=handle, value=value)
-
-
-def _taken(handle: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
-    """What such a variable holds; it is gone then."""
-    value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=before.dtype)
-    with tf.control_dependencies([value]):
-        gone = tf.raw_ops.DestroyResourceOp(resource=handle)
-    with tf.control_dependencies([gone]):
-        return tf.ensure_shape(tf.identity(value), before.shape)
 
 
 def _operands(operator: str, given: Values) -> tf.Operation:
@@ -150,23 +139,53 @@ def _operands(operator: str, given: Values) -> tf.Operation:
         return tf.raw_ops.IdentityN(input=tensors, name=operator)[0].op
 
 
-def _update(
-    modelled: tf.Operation,
-    given: Values,
-    variables: Sequence[str],
-    compute: Callable[[Values], list[Any]],
-) -> tf.Operation:
+def _update(modelled: tf.Operation, given: Values, rule: _Update) -> tf.Operation:
     with float16.free_of_cost():
         held = {
             name: tf.raw_ops.ReadVariableOp(resource=given[name], dtype=tf.float16)
-            for name in variables
+            for name in rule.variables
         }
-        at = {name: _widened(value) for name, value in {**given, **held}.items()}
-        values = [_rounded(value) for value in compute(at)]
+        values = _new_values(rule, {**given, **held})
         # All are computed before the first is written.
         with tf.control_dependencies([modelled, *values]):
             written = [
                 tf.raw_ops.AssignVariableOp(resource=given[name], value=value)
-                for name, value in zip(variables, values, strict=True)
+                for name, value in zip(rule.variables, values, strict=True)
             ]
     return tf.group(*written)
+
+
+def _new_values(rule: _Update, at: Values) -> list[tf.Tensor]:
+    """What variables are afterwards, in half precision."""
+    variable = at[rule.variables[0]]
+    if not as_on_device.is_plain() or not is_worth_compiling(variable):
+        return _computed(rule, at)
+    # Without their shapes, variables of one size share a kernel.
+    flat = {name: _flat(value) for name, value in at.items() if _is_number(value)}
+    nesterov = bool(at.get("use_nesterov"))
+    values = _compiled(rule, nesterov)(flat)
+    return [tf.reshape(value, variable.shape) for value in values]
+
+
+def _computed(rule: _Update, at: Values) -> list[tf.Tensor]:
+    wide = {name: _widened(value) for name, value in at.items()}
+    return [_rounded(value) for value in rule.compute(wide)]
+
+
+@functools.cache
+def _compiled(rule: _Update, nesterov: bool) -> Callable[[Values], list[tf.Tensor]]:
+    def step(at: Values) -> list[tf.Tensor]:
+        return _computed(rule, {**at, "use_nesterov": nesterov})
+
+    return as_one_kernel(step)
+
+
+def _is_number(value: Any) -> bool:
+    """Not a switch or a name."""
+    return tf.is_tensor(value) or isinstance(value, float | np.number | np.ndarray)
+
+
+def _flat(value: Any) -> tf.Tensor:
+    """A number or a vector; what is no tensor yet is in single precision."""
+    tensor = value if tf.is_tensor(value) else tf.constant(value, tf.float32)
+    return tf.reshape(tensor, [-1]) if tensor.shape.rank else tensor

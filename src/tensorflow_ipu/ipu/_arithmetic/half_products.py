@@ -53,16 +53,16 @@ _FREE = {HALF: attr_value_pb2.AttrValue(b=True)}
 
 
 def multiplied(
-    made: MadeOp, within_range: Callable[[tf.Tensor], tf.Tensor]
+    made: MadeOp, rounded: Callable[[tf.Tensor], tf.Tensor]
 ) -> list[tf.Tensor]:
-    """The outputs of a product, brought `within_range` and rounded once."""
+    """The outputs of a product, `rounded` once."""
     own, graph = made.outputs[0].op, made.graph
     mark = {HALF_PRODUCT: attr_value_pb2.AttrValue(s=own.name.encode())}
     with graph._attr_scope(_FREE), graph.gradient_override_map(_GRADIENTS):
         inputs = [widened(tensor) for tensor in own.inputs]
         with graph._attr_scope(mark):
             wide = in_single_precision(own, inputs)
-        return [tf.cast(within_range(tensor), tf.float16) for tensor in wide]
+        return [rounded(tensor) for tensor in wide]
 
 
 def is_half_product(made: MadeOp) -> bool:

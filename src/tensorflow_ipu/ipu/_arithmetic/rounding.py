@@ -19,7 +19,7 @@ from .float16 import CHOICE_GRADIENT, CONVERSION, MEANT, OVERFLOWING
 from .half_products import in_single_precision, widened
 from .made_op import MadeOp
 
-__all__ = ["is_wanted", "rounded"]
+__all__ = ["is_random", "is_wanted", "rounded"]
 
 # Where TensorFlow keeps what `scopes.frontend_attribute` says.
 _FRONTEND_ATTRIBUTES = "_XlaFrontendAttributes"
@@ -73,7 +73,12 @@ def is_wanted(made: MadeOp, arithmetic: Arithmetic) -> bool:
         return False
     if made.type == CONVERSION and not made.float_inputs:
         return False
-    said = _said_by_scope(made.graph)
+    return is_random(made.graph, arithmetic)
+
+
+def is_random(graph: tf.Graph, arithmetic: Arithmetic) -> bool:
+    """Whether results of operations made now are rounded at random."""
+    said = _said_by_scope(graph)
     return arithmetic.rounds_at_random if said is None else said
 
 

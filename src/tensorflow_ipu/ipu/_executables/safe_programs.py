@@ -27,7 +27,6 @@ _REFUSED = re.compile(
 # loops, branches and calls.
 _WITH_STATE = re.compile(
     "Assert|CheckNumerics(V2)?|Assign(Add|Sub)?VariableOp|ReadVariableOp|VarHandleOp|VarIsInitializedOp"
-    "|DestroyResourceOp"
     "|Resource(Apply|SparseApply|Scatter|Gather|StridedSliceAssign|CountUpTo).*"
     "|Queue(Enqueue|Dequeue|Size|Close|IsClosed).*V2|FIFOQueueV2"
     "|TensorArray.*|Stack(Push|Pop|Close)?V2|TensorList.*"

@@ -9,8 +9,6 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 from tensorflow.python.framework import ops
 
-from popple.capture.tensorflow.framework import is_own_variable
-
 __all__ = ["Arguments", "arguments_of"]
 
 _READS = frozenset({"ReadVariableOp", "VarIsInitializedOp", "ResourceGather"})
@@ -68,7 +66,7 @@ def _arguments_of_ops(program: Sequence[Any], num_outputs: int) -> Arguments:
     reads = [x.op.inputs[0] for x in tensors.values() if x.op.type in _READS]
     handles = {x.op.name: x for x in (*tensors.values(), *reads)}
     held = sorted(
-        (x for x in handles.values() if is_own_variable(x.op)),
+        (x for x in handles.values() if x.op.type == "VarHandleOp"),
         key=lambda handle: handle.op._id,
     )
     return Arguments(

@@ -15,7 +15,6 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 from tensorflow.python.framework import device as device_lib
 
-from popple.capture.tensorflow.framework import is_own_variable
 from popple.engine.tensorflow import ALONE, processes
 
 from .. import _device, _errors, _modelling, sharding
@@ -139,7 +138,7 @@ def _reached(graph: tf.Graph, fetches: object) -> _Reached:
 def _find_reached(graph: tf.Graph, operations: list[Any]) -> _Reached:
     needed = list(sharding.dependencies(operations))
     places = _find_places(needed)
-    variables = [op.name for op in needed if is_own_variable(op)]
+    variables = [op.name for op in needed if op.type == "VarHandleOp"]
     misplaced = [op for op in needed if _is_misplaced(op)]
     return _Reached(graph, operations, places, variables, misplaced)
 
