@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 
 import pytest
 
-from popple.quick import quick
+from popple.quick import quick, replaced
 
 
 @quick
@@ -41,3 +41,12 @@ def test_it_is_frozen_and_checked() -> None:
         Box(-1)
     with pytest.raises(TypeError, match="width"):
         Box()  # pyright: ignore[reportCallIssue]
+
+
+def test_a_changed_copy_is_checked_and_has_no_more_than_the_fields() -> None:
+    box = Box(1)
+    box.__dict__["kept"] = "worked out from the width"
+    assert replaced(box, width=2) == Box(2)
+    assert "kept" not in replaced(box, width=2).__dict__
+    with pytest.raises(ValueError, match="-1"):
+        replaced(box, width=-1)

@@ -18,6 +18,7 @@ from popple.graph.notes import NO_NOTES, Notes
 from popple.graph.ops import OPS, find_op
 from popple.graph.signature import Signature
 from popple.graph.types import TensorType
+from popple.quick import quick, replaced
 
 
 class Phase(enum.Enum):
@@ -56,6 +57,7 @@ class Redone(enum.Enum):
     NORMS = "normalisation alone"
 
 
+@quick
 @dataclass(frozen=True)
 class Value:
     """One tensor. `storage` names the Value whose memory this one shares.
@@ -70,6 +72,7 @@ class Value:
     storage: str = ""
 
 
+@quick
 @dataclass(frozen=True)
 class Op:
     """One operation: `kind` names its OpDef in the op table.
@@ -110,7 +113,7 @@ class Op:
 
     def with_place(self, chip: int, stage: int) -> Op:
         """This op on another chip and pipeline stage."""
-        return replace(self, chip=chip, stage=stage)
+        return replaced(self, chip=chip, stage=stage)
 
     def beside(
         self,
@@ -124,7 +127,7 @@ class Op:
 
         Attributes and notes are about this op alone, so the other has none of them.
         """
-        return replace(
+        return replaced(
             self,
             name=name,
             kind=kind,

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from popple.graph.attrs import Attr
 from popple.graph.notes import NO_NOTES, Notes
 from popple.graph.types import TensorType
+from popple.quick import quick
 
 
+@quick
 @dataclass(frozen=True)
 class Signature:
     """What decides an op's plan and cost: kind, types, attributes and notes. Hashable.

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from popple.errors import GraphError
+from popple.quick import quick
 
 
 class DType(enum.Enum):
@@ -49,6 +50,7 @@ _ELEMENT_BYTES = {
 _FLOATS = frozenset({DType.F32, DType.F16, DType.BF16, DType.F8})
 
 
+@quick
 @dataclass(frozen=True)
 class TensorType:
     """Element type and shape; scalars have the shape `()`."""
@@ -57,7 +59,7 @@ class TensorType:
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if any(dim < 0 for dim in self.shape):
+        if self.shape and min(self.shape) < 0:
             raise GraphError(f"shape {list(self.shape)} has a negative dimension.")
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from popple.errors import UsageError
 from popple.graph import DType, Graph, Op, Phase, Role, TensorType, Value
 from popple.place.update_weights import gradient_of, with_gradient
+from popple.quick import replaced
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,14 @@ class AccumulateGradients:
             total = Value(f"{part}.accumulated", kind, storage=owner.name)
             names = (owner.name, part), (total.name,)
             added = beside.beside(f"{part}.accumulate", "accumulate", *names)
-            sums.append(replace(added, phase=Phase.BACKWARD))
+            sums.append(replaced(added, phase=Phase.BACKWARD))
             totals.append(total)
         cleared = Value(f"{gradient}.cleared", kind, storage=owner.name)
         _, beside = parts[-1]
         reset = beside.beside(
             f"{owner.name}.clear", "clear", sums[-1].outputs, (cleared.name,)
         )
-        reset = replace(reset, phase=Phase.UPDATE)
+        reset = replaced(reset, phase=Phase.UPDATE)
         return _Accumulator((owner, *totals, cleared), tuple(sums), reset)
 
 

@@ -25,6 +25,7 @@ from popple.graph import (
     arguments_of,
     functions_of,
 )
+from popple.quick import replaced
 
 _Shape = tuple[int, ...]
 _Place = tuple[str, str]
@@ -53,7 +54,7 @@ class MarkLinearLayers:
 
 def _noted(graph: Graph, scope: str, search: _Search) -> Graph:
     return graph.with_ops(
-        replace(op, notes=search.notes_on(op, (scope, op.name), product))
+        replaced(op, notes=search.notes_on(op, (scope, op.name), product))
         if (product := search.found.get((scope, op.name)))
         else op
         for op in graph.ops

@@ -30,9 +30,8 @@ def run_passes(
     verify(graph)
     for each in passes:
         result = each.apply(graph)
-        if (
-            is_verified and result is not graph
-        ):  # a pass with nothing to do gives its graph back
+        # A pass with nothing to do gives its graph back.
+        if is_verified and result is not graph:
             verify(result, graph)
         graph = result
         after(each, graph)

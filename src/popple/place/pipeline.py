@@ -17,6 +17,7 @@ from popple.graph import Graph, Op, Phase, Redone, Role, Strategy, TensorType, V
 from popple.place.recompute import Recompute, recompute_stages
 from popple.place.repeat_views import repeat_views
 from popple.place.shard import Shard, given_homes, insert_copies, with_inputs
+from popple.quick import replaced
 from popple.units import ceil_div
 
 
@@ -88,7 +89,7 @@ def _numbered(op: Op, numbers: dict[int, int]) -> Op:
     stage = numbers[op.stage]
     if op.phase is Phase.BACKWARD:
         stage = 2 * len(numbers) - 2 - stage
-    return replace(op, stage=stage)
+    return op if stage == op.stage else replaced(op, stage=stage)
 
 
 def _not_before_inputs(op: Op, made: dict[str, Op]) -> Op:
@@ -191,7 +192,7 @@ class _Transport:
         key = (name, reader.chip, reader.stage)
         if key not in self._carried:
             # Its home is the earliest stage that reads it, so there is one before.
-            before = replace(reader, chip=home, stage=reader.stage - 1)
+            before = replaced(reader, chip=home, stage=reader.stage - 1)
             self._carried[key] = self._copy(name, before, reader)
         return self._carried[key]
 
@@ -218,7 +219,7 @@ class _Transport:
         value = self._declare(f"{name}.on{reader.chip}for{reader.stage}", name)
         attrs = {"source": source.chip}
         copy = reader.beside(value, "chip_copy", (name,), (value,), attrs)
-        copy = replace(copy, stage=source.stage, phase=source.phase)
+        copy = replaced(copy, stage=source.stage, phase=source.phase)
         self._stages[source.stage].copies.append(copy)
         return value
 
@@ -233,7 +234,7 @@ class _Transport:
         pushed = Value(f"{ring.name}.pushed", ring.type, storage=ring.name)
         self._values |= {ring.name: ring, pushed.name: pushed}
         stash = reader.beside(pushed.name, "stash", (ring.name, name), (pushed.name,))
-        stash = replace(stash, stage=source.stage, phase=source.phase)
+        stash = replaced(stash, stage=source.stage, phase=source.phase)
         value = self._declare(f"{name}.restored{reader.stage}", name)
         restore = reader.beside(value, "restore", (pushed.name,), (value,))
         if source.stage == reader.stage:  # arrived by copy: push and pop in one stage

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from popple.graph import Graph, Op, Phase, Redone, Role, Value
 from popple.place.checkpoints import find_checkpoints
 from popple.place.shard import with_inputs
+from popple.quick import replaced
 
 _SUFFIX = ".again"
 
@@ -111,7 +112,7 @@ def _clones(
         stage = backward(op.stage)
         own = names[op.stage]
         outputs = tuple(f"{name}{_SUFFIX}" for name in op.outputs)
-        clone = replace(
+        clone = replaced(
             op,
             name=f"{op.name}{_SUFFIX}",
             inputs=tuple(_renamed(name, own) for name in op.inputs),
@@ -134,7 +135,7 @@ def _cloned_value(value: Value, names: set[str], graph: Graph) -> Value:
     # Running statistics, for example: the first forward pass has updated them already.
     if storage and graph.values[graph.root(storage)].role is Role.STATE:
         storage = ""
-    return replace(
+    return replaced(
         value, name=f"{value.name}{_SUFFIX}", storage=_renamed(storage, names)
     )
 

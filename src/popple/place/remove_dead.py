@@ -90,5 +90,6 @@ def _with_whole_storage(
         storage = value.storage
         while storage and storage not in kept:
             storage = everything[storage].storage
-        result[name] = replace(value, storage=storage)
+        is_same = storage == value.storage
+        result[name] = value if is_same else replace(value, storage=storage)
     return result

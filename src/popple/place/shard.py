@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from popple.graph import Graph, Op, Phase, Role, Strategy, Value
+from popple.quick import replaced
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,9 @@ def with_inputs(
     if not renamed:
         return op, {}
     shared = {
-        name: replace(value, storage=renamed[value.storage])
+        name: replaced(value, storage=renamed[value.storage])
         for name in op.outputs
         if (value := graph.values[name]).storage in renamed
     }
     inputs = tuple(renamed.get(name, name) for name in op.inputs)
-    return replace(op, inputs=inputs), shared
+    return replaced(op, inputs=inputs), shared

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from popple.graph import DType, Graph, Op, Phase, Role, TensorType, Value, get_op
+from popple.quick import replaced
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def gradient_of(op: Op) -> str:
 
 def with_gradient(op: Op, gradient: str) -> Op:
     """The update op reading another gradient."""
-    return replace(op, inputs=(op.inputs[0], gradient, *op.inputs[2:]))
+    return replaced(op, inputs=(op.inputs[0], gradient, *op.inputs[2:]))
 
 
 def _first_places(graph: Graph) -> dict[str, tuple[int, int]]:

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from popple.program.tiles import TileVector
 from popple.program.vertices import ComputeSet
+from popple.quick import quick
 
 
 class SyncKind(enum.Enum):
@@ -36,6 +37,7 @@ class Direction(enum.Enum):
     TO_HOST = "toHost"
 
 
+@quick
 @dataclass(frozen=True)
 class Execute:
     """One compute phase."""
@@ -49,6 +51,7 @@ class Execute:
     op: str = ""
 
 
+@quick
 @dataclass(frozen=True)
 class Exchange:
     """Tiles of one chip send to each other: a sync, then an exchange phase.
@@ -68,6 +71,7 @@ class Exchange:
     op: str = ""
 
 
+@quick
 @dataclass(frozen=True)
 class GlobalExchange:
     """Chips send to each other over links, within a replica or between replicas.
@@ -90,6 +94,7 @@ class GlobalExchange:
     is_between_racks: bool = False
 
 
+@quick
 @dataclass(frozen=True)
 class StreamCopy:
     """Data between host (or streaming memory) and tiles: begin, mid, end."""
@@ -103,6 +108,7 @@ class StreamCopy:
     op: str = ""
 
 
+@quick
 @dataclass(frozen=True)
 class Sync:
     """A barrier of its own. Exchanges and stream copies bring the one they need."""
@@ -111,6 +117,7 @@ class Sync:
     op: str = ""
 
 
+@quick
 @dataclass(frozen=True)
 class WriteUndef:
     """The end of a variable's contents: it is dead until written again."""
@@ -119,6 +126,7 @@ class WriteUndef:
     op: str = ""
 
 
+@quick
 @dataclass(frozen=True)
 class Sequence:
     """Steps one after the other."""
@@ -188,6 +196,7 @@ class Switch:
     name: str = ""
 
 
+@quick
 @dataclass(frozen=True)
 class Call:
     """A function of the program, whose code exists once.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -127,7 +128,7 @@ class TileVector:
     def __add__(self, other: TileVector) -> TileVector:
         return combine(lambda values: values[0] + values[1], [self, other])
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Sum over all tiles."""
         return sum(count * value for count, value in self.runs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from popple.errors import ProgramError
 from popple.program.tiles import TileVector
+from popple.quick import quick
 
 
 class Category(enum.Enum):
@@ -34,6 +35,7 @@ class Category(enum.Enum):
     GLOBAL_CODE = "globalExchangeCode"
 
 
+@quick
 @dataclass(frozen=True)
 class Variable:
     """Bytes on tiles. Always-live variables keep their memory for the whole run.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from popple.errors import ProgramError
 from popple.program.tiles import TileVector
+from popple.quick import quick
 
 
 class Thread(enum.Enum):
@@ -34,6 +35,7 @@ class Codelet:
     source: str = ""
 
 
+@quick
 @dataclass(frozen=True)
 class VertexGroup:
     """Equal vertices on many tiles.
@@ -57,6 +59,7 @@ class VertexGroup:
             )
 
 
+@quick
 @dataclass(frozen=True)
 class ComputeSet:
     """Vertices that run in one compute phase, in no particular order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from popple.graph import (
     Value,
     get_op,
 )
+from popple.quick import replaced
 
 # Types that are not listed are stored as integers of their size.
 _DTYPES = {
@@ -125,7 +126,7 @@ class GraphBuilder:
         if found is None:
             return
         op = self.ops[found]
-        self.ops[found] = replace(op, notes=op.notes.updated(notes))
+        self.ops[found] = replaced(op, notes=op.notes.updated(notes))
         # Gradients are written later, with the number of this op's tag.
         number = self._numbers[op.outputs[0]]
         self._notes[number] = self._notes.get(number, NO_NOTES).updated(notes)
@@ -188,7 +189,7 @@ class GraphBuilder:
         # The forward op was changed where it stands when the note was met; ops of the
         # backward pass come later and share its number.
         if op.phase is not Phase.FORWARD and number in self._notes:
-            op = replace(op, notes=op.notes.updated(self._notes[number]))
+            op = replaced(op, notes=op.notes.updated(self._notes[number]))
         names: list[str] = []
         for index, kind in enumerate(types):
             base = op.name if len(types) == 1 else f"{op.name}.{index}"
@@ -197,7 +198,7 @@ class GraphBuilder:
             self._positions[value.name] = len(self.ops)
             self._numbers[value.name] = number
             names.append(value.name)
-        self.ops.append(replace(op, outputs=tuple(names)))
+        self.ops.append(replaced(op, outputs=tuple(names)))
         return names
 
     def _add(self, name: str, kind: TensorType, role: Role, storage: str = "") -> Value:

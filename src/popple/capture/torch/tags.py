@@ -30,7 +30,7 @@ from popple.capture.torch.known_results import KnownResults
 from popple.capture.torch.recording import record
 from popple.graph import NO_NOTES, Notes, Phase
 from popple.marks import TAG
-from popple.quick import quick
+from popple.quick import quick, replaced
 
 _LIBRARIES = (
     Path(torch.__file__).parent,
@@ -231,7 +231,7 @@ class Tagger(TorchDispatchMode):
         if partner is None:
             return Tag(Phase.BACKWARD, None)
         # Chip, stage, module and line of the forward op: its gradient runs there too.
-        return dataclasses.replace(partner, phase=Phase.BACKWARD)
+        return replaced(partner, phase=Phase.BACKWARD)
 
 
 def newest_node(nodes: Any) -> Node | None:

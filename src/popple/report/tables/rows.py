@@ -5,11 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from popple.report import codec
 
 R = TypeVar("R")
+Encode: TypeAlias = Callable[[Any], Any]
+_Reader: TypeAlias = tuple[Callable[[Any], tuple[Any, ...]], list[tuple[int, Encode]]]
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,25 @@ class RecordTable(Generic[R]):
 
     def encode(self, record: R) -> tuple[Any, ...]:
         """The values of a row."""
-        return tuple(
-            column.code.encode(getattr(record, column.attribute))
-            for column in self.columns
-        )
+        taken, coded = self._reader
+        values = taken(record)
+        if not coded:
+            return values
+        row = list(values)
+        for index, encode in coded:
+            row[index] = encode(row[index])
+        return tuple(row)
+
+    @cached_property
+    def _reader(self) -> _Reader:
+        """Takes all attributes of a record at once; the places of those to encode."""
+        names = [column.attribute for column in self.columns]
+        taken = attrgetter(*names)
+        if len(names) == 1:  # it would give a value then, not a row of one
+            taken = _row_of_one(taken)
+        codes = [column.code for column in self.columns]
+        places = [(i, c.encode) for i, c in enumerate(codes) if c is not PLAIN]
+        return taken, places
 
     def decode(self, row: Iterable[Any]) -> R:
         """The record of a row."""
@@ -91,6 +110,10 @@ class RecordTable(Generic[R]):
         """Every record of the table, in the order they were written."""
         names = [column.name for column in self.columns]
         return tuple(map(self.decode, select_rows(connection, self.name, names)))
+
+
+def _row_of_one(taken: Encode) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda record: (taken(record),)
 
 
 def insert_rows(
