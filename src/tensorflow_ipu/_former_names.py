@@ -103,6 +103,9 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "SequentialPipelineModel": f"{_OLD_MODELS}:PipelineSequential",
     },
     f"{KERAS}.optimizers": {
+        "CrossReplicaOptimizer": (
+            f"{KERAS}.optimizers.cross_replica_optimizer:CrossReplicaOptimizer"
+        ),
         "GradientAccumulationOptimizer": (
             f"{KERAS}.optimizers.gradient_accumulation_optimizer"
             ":GradientAccumulationOptimizer"
@@ -146,8 +149,6 @@ GONE: Mapping[str, Mapping[str, str]] = {
     f"{KERAS}.optimizers": {
         "AutomaticLossScalingOptimizer": _ALS,
         "automatic_loss_scaling_optimizer": _ALS,
-        "CrossReplicaOptimizer": _KERAS_OPTIMIZERS,
-        "cross_replica_optimizer": _KERAS_OPTIMIZERS,
         "IpuOptimizer": _KERAS_OPTIMIZERS,
         "ipu_wrappers": _KERAS_OPTIMIZERS,
         "MapGradientOptimizer": _MAPPED,

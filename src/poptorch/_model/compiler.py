@@ -174,7 +174,8 @@ class Compiler:
         """Tensors inside the model that the program wants to see; most want none."""
         if not self.options.anchored_tensors:
             return ()
-        return anchors_of(self.options, self.training)
+        weights = {name for name, _ in self.module.named_parameters()}
+        return anchors_of(self.options, self.training, weights)
 
     # -- the step
 

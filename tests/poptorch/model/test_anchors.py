@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import poptorch
 from poptorch import OutputMode
+from poptorch._model.anchors import anchors_of
 from tests.poptorch.models import options
 
 
@@ -61,6 +62,22 @@ def test_gradients_are_those_of_one_micro_batch() -> None:
     opts = options(g=2, mode=OutputMode.All)
     x = torch.tensor([1.0, 2.0])
     assert anchored("Gradient___w", opts, x).tolist() == [2, 4]
+
+
+def test_names_of_earlier_sdks_are_known() -> None:
+    # d sum(2 w x + 1) / dw = 2 x, and 3 - 2 after the update.
+    x = torch.tensor([1.0])
+    assert anchored("Gradient___model.w", options(), x).tolist() == [2]
+    assert anchored("UpdatedVar___model.w", options(), x, lr=1.0).tolist() == [1]
+    with pytest.raises(poptorch.Error, match=r"no tensor 'model\.v'"):
+        anchored("model.v", options(), x)
+
+
+def test_a_model_that_has_a_model_keeps_its_names() -> None:
+    opts = options()
+    opts.anchorTensor("it", "Gradient___model.w")
+    (anchor,) = anchors_of(opts, training=True, weights={"w", "model.w"})
+    assert (anchor.key, anchor.name) == ("it", "Gradient___model.w")
 
 
 def test_gradients_carry_the_loss_scale() -> None:

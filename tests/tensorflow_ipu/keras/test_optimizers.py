@@ -18,6 +18,9 @@ from keras.ipu.optimizers import (  # noqa: E402
     ALSOptimizerSGD,
     GradientAccumulationOptimizer,
 )
+from keras.ipu.optimizers.cross_replica_optimizer import (  # noqa: E402
+    CrossReplicaOptimizer,
+)
 from tensorflow.python.ipu import loops  # noqa: E402
 
 from tests.tensorflow_ipu.keras.keras_models import strategy  # noqa: E402
@@ -191,3 +194,11 @@ def test_every_other_step_is_an_update(make: Any, expected: float) -> None:
         scoped.run(program)
     assert float(variable) == expected
     assert int(optimizer.iterations) == 2
+
+
+def test_the_former_optimiser_of_replicas_is_that_inside() -> None:
+    # 1 - 0.5 * 2: the mean of one replica's gradient is that gradient.
+    optimizer = CrossReplicaOptimizer(SGD(0.5))
+    assert step(optimizer, 2.0) == 0.0
+    again = CrossReplicaOptimizer.from_config(optimizer.get_config())
+    assert float(again.learning_rate) == 0.5
