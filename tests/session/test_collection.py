@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
+from popple.session import collection
 from popple.session.collection import collection_paused
 
 
@@ -27,6 +30,21 @@ def test_cycles_of_the_meantime_are_found_later() -> None:
         Knot()
     gc.collect()
     assert not any(isinstance(each, Knot) for each in gc.get_objects())
+
+
+def test_programs_one_after_the_other_do_not_keep_their_cycles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collection, "_MOST_WAITING", 1_000)
+    monkeypatch.setattr(collection, "_old", collection._Old())
+    gc.collect()
+    before = len(gc.get_objects())
+    each = before // 4
+    for _ in range(20):
+        with collection_paused():
+            for _ in range(each):
+                Knot()
+    assert len(gc.get_objects()) < 3 * before
 
 
 def test_what_a_program_has_frozen_stays_frozen() -> None:
