@@ -1,6 +1,7 @@
 """How fast PopTorch programs run in half precision on a CPU: against plain PyTorch.
 
-    python benchmarks/half.py [--only TEXT] [--rounds 7] [--inference] [--without-half]
+    python benchmarks/half.py [--only TEXT] [--rounds 7] [--inference] [--processor]
+                              [--without-half]
 
 The same model, data and threads, one step after the other in one process; columns are
 medians over rounds of ratios within a round, more is faster. `float32` and `half` are
@@ -8,6 +9,7 @@ Popple in half precision against plain PyTorch in float32 and in half precision,
 `stochastic` is Popple with stochastic rounding against plain PyTorch in float32, and
 `times` the time of a step with stochastic rounding over that of one without.
 Half precision in plain PyTorch may take minutes; `--without-half` leaves it out.
+With `--processor` times are those of processors, which other programs change less.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from benchmarks.models import CASES, GPT2_TINY, Case  # noqa: E402
 
 Step = Callable[[], object]
 Batch = tuple[Tensor, ...]
+Clock = Callable[[], float]
 
 ROUND_SECONDS = 0.3
 NAMES = ("MNIST CNN", "ResNet-18", "transformer", "LSTM", "GRU")
@@ -97,23 +100,28 @@ def make_steps(case: Case, trains: bool, with_half: bool) -> dict[str, Step]:
     return {**steps, "half": half} if with_half else steps
 
 
-def seconds_per_step(step: Step, count: int) -> float:
+def seconds_per_step(step: Step, count: int, clock: Clock) -> float:
     """Mean time of `count` steps."""
-    start = time.perf_counter()
+    start = clock()
     for _ in range(count):
         step()
-    return (time.perf_counter() - start) / count
+    return (clock() - start) / count
 
 
-def rounds_of(steps: dict[str, Step], rounds: int) -> list[dict[str, float]]:
+def rounds_of(
+    steps: dict[str, Step], rounds: int, clock: Clock
+) -> list[dict[str, float]]:
     """Seconds of each step in every round; slow ones run once a round."""
     counts: dict[str, int] = {}
     for name, step in steps.items():
-        once = max(seconds_per_step(step, 1), 1e-6)  # the first compiles
-        once = seconds_per_step(step, 1 if once > 5 else 3)
+        once = max(seconds_per_step(step, 1, clock), 1e-6)  # the first compiles
+        once = seconds_per_step(step, 1 if once > 5 else 3, clock)
         counts[name] = max(1, round(ROUND_SECONDS / once))
     return [
-        {name: seconds_per_step(step, counts[name]) for name, step in steps.items()}
+        {
+            name: seconds_per_step(run, counts[name], clock)
+            for name, run in steps.items()
+        }
         for _ in range(rounds)
     ]
 
@@ -132,7 +140,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--inference", action="store_true")
     parser.add_argument("--without-half", action="store_true")
+    parser.add_argument("--processor", action="store_true")
     arguments = parser.parse_args()
+    clock = time.process_time if arguments.processor else time.perf_counter
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     heads = ("model", "popple", "float32", "half", "stochastic", "times")
     print("{:28} {:>12} {:>8} {:>8} {:>11} {:>6}".format(*heads))
@@ -141,7 +151,7 @@ def main() -> None:
         if arguments.only.lower() not in name.lower():
             continue
         steps = make_steps(case, not arguments.inference, not arguments.without_half)
-        times = rounds_of(steps, arguments.rounds)
+        times = rounds_of(steps, arguments.rounds, clock)
         found = [
             ratio(times, "float32", "popple"),
             ratio(times, "half", "popple"),

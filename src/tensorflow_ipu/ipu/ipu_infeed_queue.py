@@ -69,16 +69,21 @@ class IPUInfeedQueue:
         self._dequeued = False
         self._from_spec = False
         self._readers: list[_Reader] = []
-        self._dataset = self._prepared(dataset)
+        self._fed = feeds.synthetic_or_real(dataset)
+        self._dataset = self._prefetched()
         self._handle = self._new_handle()
 
-    def _prepared(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+    def _prefetched(self) -> tf.data.Dataset:
         # Made while the program runs, as the device fetches ahead.
-        return feeds.synthetic_or_real(dataset).prefetch(self._prefetch_depth)
+        return self._fed.prefetch(self._prefetch_depth)
 
     def _restart(self, dataset: tf.data.Dataset) -> None:
         """Read another data set of the same structure; programs need not know."""
-        self._dataset = self._prepared(dataset)
+        fed = feeds.synthetic_or_real(dataset)
+        # TensorFlow optimises a data set when it is first read, and keeps the result.
+        if fed is not self._fed:
+            self._fed = fed
+            self._dataset = self._prefetched()
         _ = self.initializer
 
     @property

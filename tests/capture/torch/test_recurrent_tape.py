@@ -13,6 +13,7 @@ from popple.capture.torch.recurrent_tape import (
     Tape,
     _AutogradTape,
     _OneDnnTape,
+    infer,
     record_tape,
 )
 
@@ -129,6 +130,20 @@ def test_gradients_share_no_memory(kind: str) -> None:
 )
 def test_what_is_not_plain_is_left_to_torch(given: Any) -> None:
     assert isinstance(record_tape(*given), _AutogradTape)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@pytest.mark.parametrize("has_biases", [True, False])
+def test_inference_gives_what_torch_gives(kind: str, has_biases: bool) -> None:
+    x, states, weights, _ = arguments(kind, has_biases)
+    made = infer(strided(x), states, weights, kind)
+    given: Any = tuple(s[None] for s in states) if kind == "lstm" else states[0][None]
+    settings = (weights, has_biases, 1, 0.0, False, False, False)
+    outputs, *last = getattr(torch, kind)(x, given, *settings)
+    expected = [outputs, *(each.squeeze(0) for each in last)]
+    assert all(map(torch.equal, made, expected))
+    taken = {each.untyped_storage().data_ptr() for each in (x, *states, *made)}
+    assert len(taken) == 1 + len(states) + len(made)
 
 
 def test_onednn_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,6 +161,26 @@ def test_weights_are_converted_once_per_change() -> None:
         assert held.equal(w.float())
 
 
+def test_a_weight_that_lies_elsewhere_now_is_converted() -> None:
+    w, x, other = halves((4, 4), (4, 4), (4, 4))
+    step = replay_of(lambda w, x: x @ w, w, x, weights=1)
+    with torch.no_grad(), below_autograd():
+        step([w, x])
+        version = w._version
+        w.data = other
+        assert w._version == version
+        assert step([w, x])[0].equal(rounded(torch.mm, x, other))
+
+
+def test_views_of_halves_that_nobody_reads_are_dropped() -> None:
+    a, b = halves((40, 30), (20, 40))
+    graph = replay_of(lambda a, b: a.t() @ b.t(), a, b).graph
+    assert graph is not None
+    views = [node for node in graph.nodes if node.target is aten.t.default]
+    assert len(views) == 2
+    assert all(node.args[0].target is aten._to_copy.default for node in views)
+
+
 def test_another_weight_of_the_same_version_is_converted() -> None:
     (x,) = halves((4, 4))
     step = replay_of(lambda w, x: x @ w, x.clone(), x, weights=1)

@@ -255,6 +255,28 @@ def test_products_are_rounded_once(tape: bool) -> None:
         np.testing.assert_array_equal(own, tf.cast(other, tf.float16))
 
 
+@pytest.mark.parametrize("rows", [3, 1 << 12])
+@pytest.mark.parametrize("nanoo", [True, False])
+def test_a_bias_is_added_as_half_precision_adds(rows: int, nanoo: bool) -> None:
+    random = np.random.default_rng(0)
+    x, bias = (random.uniform(-9e4, 9e4, s) for s in ((rows, 16), (16,)))
+    x, bias = (each.clip(-LARGEST, LARGEST).astype(np.float16) for each in (x, bias))
+
+    def results() -> Any:
+        given = tf.constant(x), tf.constant(bias)
+        y = tf.nn.bias_add(*given)
+        return y, *tf.gradients(y, given)
+
+    y, of_x, of_bias = on_device(results, nanoo)
+    with np.errstate(over="ignore"):
+        expected = x + bias  # rounded once, infinities where too large
+    too_large = np.nan if nanoo else np.sign(expected) * LARGEST
+    np.testing.assert_array_equal(y, np.where(np.isinf(expected), too_large, expected))
+    assert np.isinf(expected).any()
+    assert (of_x.numpy() == 1).all()
+    assert (of_bias.numpy() == rows).all()
+
+
 def test_products_too_large_are_the_largest_number() -> None:
     result = on_device(lambda: tf.matmul([half(300, 300)], [[300.0], [300.0]]))
     np.testing.assert_array_equal(result, [[LARGEST]])

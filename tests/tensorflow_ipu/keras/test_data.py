@@ -10,6 +10,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from keras.ipu.extensions.data_adapter import IPUDataHandler  # noqa: E402
+from keras.ipu.extensions.data_feed_manager import InfeedManager  # noqa: E402
 from keras.ipu.extensions.extensions_util import (  # noqa: E402
     merge_into_batch_dimension,
 )
@@ -45,6 +46,20 @@ def test_an_execution_ends_with_the_epoch() -> None:
     long = handler(dataset(), at_a_time=100)
     with long._truncate_execution_to_epoch():
         assert long.steps_per_execution_value == 6
+
+
+def test_what_is_read_again_is_not_optimised_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # TensorFlow optimises a data set once; one made of it is another.
+    manager, data, made = InfeedManager(), dataset(), []
+    prefetch = tf.data.Dataset.prefetch
+    monkeypatch.setattr(
+        tf.data.Dataset, "prefetch", lambda *args: made.append(args) or prefetch(*args)
+    )
+    for given in (data, data, data, dataset()):
+        manager.get_infeed("fit", given, {})
+    assert len(made) == 2
 
 
 def test_batch_size_is_that_of_the_data() -> None:

@@ -14,12 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from popple.capture.torch.recurrent_tape import (
-    Tape,
-    compute,
-    in_one_chunk,
-    record_tape,
-)
+from popple.capture.torch.recurrent_tape import Tape, infer, record_tape
 from popple.marks import RECURRENT, RECURRENT_BACKWARD, library_name
 
 Layer = Callable[[Tensor, list[Tensor], list[Tensor]], list[Tensor]]
@@ -165,8 +160,7 @@ def _recurrent(
         setattr(kept.untyped_storage(), _TAPE, tape)
         found = tape.results()
     else:
-        weights = in_one_chunk(weights, kind)
-        found = [each.clone() for each in compute(x, states, weights, kind, trains)]
+        found = infer(x, states, weights, kind)
     return [*(each.contiguous() for each in found), kept]
 
 

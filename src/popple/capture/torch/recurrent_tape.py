@@ -39,10 +39,9 @@ def record_tape(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
 ) -> Tape:
     """Run a layer for training."""
-    is_plain = all(map(_is_plain, (x, *states, *weights)))
-    if kind == "lstm" and is_plain and _has_onednn():
+    if _is_for_onednn(x, states, weights, kind):
         return _OneDnnTape.record(x, states, weights)
-    if kind == "gru" and is_plain:
+    if kind == "gru" and all(map(_is_plain, (x, *states, *weights))):
         return GruTape.record(x, states[0], weights)
     return _AutogradTape.record(x, states, weights, kind)
 
@@ -61,6 +60,16 @@ def compute(
     else:
         found = torch.gru(x, first[0], *settings, False, False)
     return [found[0], *(last.squeeze(0) for last in found[1:])]
+
+
+def infer(
+    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
+) -> list[Tensor]:
+    """Outputs and last states, in memory of their own."""
+    if _is_for_onednn(x, states, weights, kind):
+        return list(_forward(x, states, weights, trains=False)[:-1])
+    weights = in_one_chunk(weights, kind)
+    return [each.clone() for each in compute(x, states, weights, kind, trains=False)]
 
 
 @dataclass(frozen=True)
@@ -110,11 +119,9 @@ class _OneDnnTape:
     def record(
         cls, x: Tensor, states: list[Tensor], weights: list[Tensor]
     ) -> _OneDnnTape:
-        size, has_biases = states[0].shape[-1], _has_biases(weights)
-        settings = (False, [], _LSTM_MODE, size, 1, has_biases, False, False, True)
         # It fills a workspace only where gradients may be asked for.
         with torch.enable_grad():
-            *found, workspace = _FORWARD(*_inputs(x, states, weights), *settings)
+            *found, workspace = _forward(x, states, weights, trains=True)
         return cls(tuple(found), workspace)
 
     def results(self) -> list[Tensor]:
@@ -135,6 +142,15 @@ class _OneDnnTape:
         return [x, hidden, cell, wx, wh, *biases]
 
 
+def _forward(
+    x: Tensor, states: list[Tensor], weights: list[Tensor], trains: bool
+) -> tuple[Tensor, ...]:
+    """oneDNN's outputs, last states and workspace, none of which share memory."""
+    size, has_biases = states[0].shape[-1], _has_biases(weights)
+    settings = (False, [], _LSTM_MODE, size, 1, has_biases, False, False, trains)
+    return _FORWARD(*_inputs(x, states, weights), *settings)
+
+
 def _inputs(
     x: Tensor, states: list[Tensor], weights: list[Tensor]
 ) -> tuple[Tensor, ...]:
@@ -150,10 +166,13 @@ def _has_biases(weights: list[Tensor]) -> bool:
     return len(weights) == 4
 
 
-def _has_onednn() -> bool:
-    """Whether torch.lstm leaves plain tensors to oneDNN."""
+def _is_for_onednn(
+    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str
+) -> bool:
+    """Whether torch.lstm would leave these to oneDNN."""
     mkldnn: Any = torch.backends.mkldnn
-    return mkldnn.enabled and mkldnn.is_available()
+    is_there = kind == "lstm" and mkldnn.enabled and mkldnn.is_available()
+    return is_there and all(map(_is_plain, (x, *states, *weights)))
 
 
 def _is_plain(tensor: Tensor) -> bool:

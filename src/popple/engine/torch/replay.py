@@ -101,6 +101,8 @@ def build_replay(
         use_arithmetic(graph, arithmetic)
     else:
         use_float_products(graph)
+        # Views of halves whose readers have come to read views of float32 copies.
+        graph.eliminate_dead_code(is_impure_node=_has_effect)
     copies = WeightCopies(hoist_copies(graph, num_weights))
     # A compiler plans memory itself; it takes the graph before operators write in
     # place.

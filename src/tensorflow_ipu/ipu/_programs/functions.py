@@ -201,7 +201,8 @@ def _traced(
     kwargs: dict[str, object],
 ) -> tuple[Any, list[Any]]:
     """The traced function for these arguments, and the tensors in them."""
-    function.get_concrete_function(*args, **kwargs)  # creates variables, if it does
+    if function._variable_creation_config is None:
+        function.get_concrete_function(*args, **kwargs)  # creates variables, if it does
     options = (
         function._no_variable_creation_config or function._variable_creation_config
     )

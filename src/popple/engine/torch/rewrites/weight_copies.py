@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,7 +49,7 @@ class WeightCopies:
     """float32 copies of the arguments with these numbers."""
 
     numbers: tuple[int, ...]
-    _seen: dict[int, tuple[Tensor, int, Tensor]] = field(default_factory=dict)
+    _kept: dict[int, _Kept] = field(default_factory=dict)
 
     def of(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """The copies, brought up to date."""
@@ -57,12 +58,21 @@ class WeightCopies:
     def _copy_of(self, number: int, weight: Tensor) -> Tensor:
         # Every write counts a version up, whoever makes it. The weight is held, so
         # nothing else can take its address.
-        seen = self._seen.get(number)
-        if seen is None or seen[2].shape != weight.shape:
+        seen = weight._version, weight.data_ptr()
+        kept = self._kept.get(number)
+        if kept is None or kept.copy.shape != weight.shape:
             copy = weight.to(torch.float32)
-        elif seen[1] == weight._version and seen[0].data_ptr() == weight.data_ptr():
-            return seen[2]
+        elif kept.seen == seen:
+            return kept.copy
         else:
-            copy = seen[2].copy_(weight)
-        self._seen[number] = (weight, weight._version, copy)
+            copy = kept.copy.copy_(weight)
+        self._kept[number] = _Kept(weight, seen, copy)
         return copy
+
+
+class _Kept(NamedTuple):
+    """A copy, and version and address of the weight that it was made of."""
+
+    weight: Tensor
+    seen: tuple[int, int]
+    copy: Tensor
