@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 __all__ = [
+    "VERSIONS",
     "Dialect",
     "builds_a_graph",
     "dialect_of",

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from tensorflow_ipu import _detection, _notices
+from tensorflow_ipu import _detection, _former_data, _notices
 from tensorflow_ipu._dialect import (
+    VERSIONS,
     Dialect,
     builds_a_graph,
     dialect_of,
@@ -94,10 +95,11 @@ def become_version_1() -> None:
     # `tf.compat` stays: it leads to `tensorflow.compat.v1` itself, not to a copy.
     del names["compat"]
     vars(root).update(names)
-    vars(root)["__getattr__"] = _find_former
-    for face in (root, v1):  # programs make sure of it
-        vars(face)["__version__"] = VERSION
+    for name in VERSIONS:  # programs make sure of it
+        vars(v1)[name] = VERSION
+    _show_version_1(root)
     _accept_whole_numbers_as_sizes()
+    _former_data.serve_statistics(v1.data.experimental)
     root.__path__ = [*v1.__path__, *root.__path__]
 
 
@@ -142,10 +144,21 @@ def _in_graph_of_session(stock: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _find_former(name: str) -> Any:
-    if name in FORMER:
-        return importlib.import_module(FORMER[name])
-    raise AttributeError(f"module {ROOT!r} has no attribute {name!r}")
+def _show_version_1(root: Any) -> None:
+    """Let the program see version 1, and libraries which TensorFlow this is."""
+    # Not as plain attributes: those cannot tell who asks.
+    for name in VERSIONS:
+        vars(root).pop(name, None)
+    true = importlib.import_module(V2).__version__
+
+    def find(name: str) -> Any:
+        if name in VERSIONS:
+            return VERSION if _is_own(_asking_file()) else true
+        if name in FORMER:
+            return importlib.import_module(FORMER[name])
+        raise AttributeError(f"module {ROOT!r} has no attribute {name!r}")
+
+    vars(root)["__getattr__"] = find
 
 
 def wait_for_version_1(v1: Any) -> None:
@@ -178,17 +191,15 @@ def _lookup(module: str, former: Any) -> Callable[[str], Any]:
         if name[0] == "_" or not is_former or not _is_program_asking(name):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         become_version_1()
-        return getattr(former, name) if name in dir(former) else _find_former(name)
+        return getattr(former if name in dir(former) else sys.modules[ROOT], name)
 
     return find
 
 
 def _is_program_asking(name: str) -> bool:
     """Whether the program itself uses a name, and no library asks whether it exists."""
-    files = _detection.files_that_import()
-    asking = next(file for file in files if not file.startswith("<frozen"))
-    # A cell of a notebook and a line at a prompt have names, but no files.
-    if os.path.isfile(asking) and not is_own_file(asking):
+    asking = _asking_file()
+    if not _is_own(asking):
         return False
     # A file that came after the first import may be written for version 2.
     faces = importlib.import_module(V1), importlib.import_module(V2)
@@ -198,3 +209,13 @@ def _is_program_asking(name: str) -> bool:
     use = rf"(\.\s*|\bimport\b.*\b){re.escape(name)}\b"
     is_used = not text or re.search(use, text) is not None
     return is_used and dialect_of([text], *faces) is not Dialect.TENSORFLOW_2
+
+
+def _asking_file() -> str:
+    files = _detection.files_that_import()
+    return next(file for file in files if not file.startswith("<frozen"))
+
+
+def _is_own(file: str) -> bool:
+    """Whether code is the program's; cells of a notebook and prompts are no files."""
+    return not os.path.isfile(file) or is_own_file(file)

@@ -132,6 +132,11 @@ ENGINE: Mapping[str, PoplarOption] = {
         },
     ),
     **_ignored(
+        "device",
+        _NO_CODE,
+        {"clearAtomicFlagAfterExchange": "clear a flag of the exchange each time"},
+    ),
+    **_ignored(
         "target",
         _NO_HOST_SYNC,
         {

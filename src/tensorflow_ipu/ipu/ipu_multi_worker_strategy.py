@@ -8,6 +8,7 @@ from tensorflow.python.distribute import distribute_lib
 
 from popple.errors import UsageError
 
+from ._former_run import FormerRun
 from .distributed.popdist_strategy import (
     IPUDistributedVariable,
     IPUMirroredVariable,
@@ -29,7 +30,9 @@ __all__ = [
 ]
 
 
-class IPUMultiWorkerStrategyV1(distribute_lib.StrategyV1):
+class IPUMultiWorkerStrategyV1(
+    distribute_lib.StrategyV1, distribute_lib.Strategy, FormerRun
+):
     """Trains on the IPUs of all workers; a cluster of one is all there is so far."""
 
     def __init__(

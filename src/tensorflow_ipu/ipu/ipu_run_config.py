@@ -34,6 +34,13 @@ class IPURunConfig(_Fields):
         ordinal: int = 0,
         prefetch_depth: int | None = None,
     ) -> IPURunConfig:
+        for name, count in (
+            ("iterations_per_loop", iterations_per_loop),
+            ("num_replicas", num_replicas),
+            ("num_shards", num_shards),
+        ):
+            if count < 1:
+                raise ValueError(f"{name} (got {count}) must be positive.")
         num_devices = num_replicas * num_shards
         if num_devices > 1 and ipu_options is None:
             raise ValueError(

@@ -24,6 +24,7 @@ from tensorflow.python.trackable import base as trackable
 from tensorflow_ipu._types import DTypeLike, Function, Returned, Tensors
 
 from . import _modelling, _patches, keras_extensions
+from ._former_run import FormerRun
 from ._programs import functions
 from .ops import cross_replica_ops
 
@@ -33,6 +34,7 @@ class IPUStrategyV1(
     # is what TensorFlow 2 calls `tf.distribute.Strategy`.
     distribute_lib.StrategyV1,
     distribute_lib.Strategy,
+    FormerRun,
     keras_extensions.KerasExtensions,
 ):
     """Puts variables and Keras models made in its scope on the IPUs of one device.
@@ -67,15 +69,6 @@ class IPUStrategyV1(
                 " make `fn` a tf.function, or call `run` inside one."
             )
         return super().run(fn, args, kwargs, options)
-
-    def experimental_run_v2(
-        self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Returned:
-        """The name of `run` in TensorFlow 2.1."""
-        return self.run(fn, args, kwargs)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.extended.non_slot_devices(None)!r})"

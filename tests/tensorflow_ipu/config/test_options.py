@@ -77,6 +77,17 @@ def test_set_all_turns_floating_point_behaviour_on() -> None:
     assert behaviour.esr == config.StochasticRoundingBehaviour.ON.value
 
 
+@pytest.mark.parametrize(("value", "name"), [(True, "ON"), (False, "OFF")])
+def test_rounding_was_a_switch(
+    value: Any, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = config.IPUConfig()
+    made.floating_point_behaviour.esr = value
+    assert made.floating_point_behaviour.esr.name == name
+    assert made._create_protobuf().floating_point_behaviour.esr == int(value)
+    assert f"a StochasticRoundingBehaviour today: {name}" in caplog.text
+
+
 def test_options_of_poplar_keep_their_order() -> None:
     made = config.IPUConfig()
     made.matmuls.poplar_options = {"partialsType": "half", "a": "1"}

@@ -119,6 +119,17 @@ def test_unknown_options_of_the_engine_are_refused_when_something_runs() -> None
         _device.attach(0)
 
 
+def test_options_of_every_group_of_the_engine_are_known() -> None:
+    made = config.IPUConfig()
+    made.compilation_poplar_options = {
+        "device.clearAtomicFlagAfterExchange": "false",
+        "memory.alignmentStrategy": "default",
+    }
+    made.configure_ipu_system()
+    _device.attach(0)
+    assert len(held_chips()) == 1
+
+
 def test_numbers_between_those_of_devices() -> None:
     configure(3)
     assert _device.num_ipus(0) == 3

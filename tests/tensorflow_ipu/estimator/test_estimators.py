@@ -184,6 +184,8 @@ def test_batch_sizes_are_divided_among_replicas(tmp_path: Path) -> None:
 def test_run_configurations_must_fill_the_device() -> None:
     with pytest.raises(ValueError, match=r"4 devices .* configured with 2 devices"):
         run_config(1, 2, num_replicas=2, num_shards=2)
+    with pytest.raises(ValueError, match=r"iterations_per_loop \(got 0\) must be pos"):
+        ipu.ipu_run_config.IPURunConfig(iterations_per_loop=0)
     with pytest.raises(ValueError, match="requires more than one device"):
         ipu_run_config.IPURunConfig(num_shards=2)
 

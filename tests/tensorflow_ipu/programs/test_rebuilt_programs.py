@@ -61,6 +61,28 @@ def test_variables_of_the_optimizer_are_made_once() -> None:
         assert np.isclose(weight, 0.5, atol=1e-5)
 
 
+@pytest.mark.parametrize("num_ipus", [1, 2])
+def test_losses_are_collected_from_the_program_that_runs(num_ipus: int) -> None:
+    infeed, outfeed = make_infeed(), ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    v1.add_to_collection("losses", tf.constant(10.0))  # of the program around
+
+    def body(x: Any) -> Any:
+        v1.add_to_collection("losses", x)
+        return outfeed.enqueue(tf.add_n(v1.get_collection("losses")))
+
+    program = compiled(lambda: ipu.loops.repeat(2, body, infeed_queue=infeed))
+    dequeued = outfeed.dequeue()
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = num_ipus
+    config.floating_point_behaviour.oflo = True  # another arithmetic than before
+    config.configure_ipu_system()
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        session.run(program)
+        losses = session.run(dequeued).ravel().tolist()
+    assert losses == [10.0 + x for x in range(2 * num_ipus)]
+
+
 @pytest.mark.parametrize("first", [None, 2])
 def test_what_was_dequeued_follows_the_program(first: int | None) -> None:
     outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()

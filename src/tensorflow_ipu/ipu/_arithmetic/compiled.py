@@ -36,7 +36,15 @@ def is_worth_compiling(tensor: tf.Tensor) -> bool:
 def as_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of tensors, compiled for each size that it is called with."""
     compiler: Any = FOR_THE_HOST
-    return tf.function(function, jit_compile=compiler, autograph=False)
+    kernel = tf.function(function, jit_compile=compiler, autograph=False)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        # Called itself, `kernel` would stand outside of a loop of TensorFlow 1 that it
+        # is called in: TensorFlow puts what it compiles into a context without one.
+        return kernel.get_concrete_function(*args)(*args)
+
+    return call
 
 
 @functools.cache

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from tensorflow_ipu import _notices
 from tensorflow_ipu._types import Message
 
 from .._device.poplar_flags import running_on_ipu_model
@@ -105,6 +107,13 @@ class _FloatingPointBehaviour(_Category):
         Turns all of the above on, whatever they are set to.
         """
         self.set_all = False
+
+    def _change(self, k: str, v: Any) -> None:
+        if k == "esr" and isinstance(v, bool):  # as until SDK 2.4
+            v = StochasticRoundingBehaviour.from_bool(v)
+            name = self._get_full_name(k)
+            _notices.warn(f"`{name}` is a StochasticRoundingBehaviour today: {v.name}.")
+        super()._change(k, v)
 
     def _to_protobuf(self, pb: Message) -> None:
         target = pb.floating_point_behaviour

@@ -20,6 +20,7 @@ from tensorflow.python.platform import tf_logging as logging
 
 from popple.device import Device, Lease
 from popple.errors import DeviceBusyError, DeviceError, PoppleError
+from popple.session import poplar_options
 from popple.target import System
 from tensorflow_ipu._types import IpuOptions, Message
 
@@ -51,16 +52,7 @@ _PRE_COMPILE = _Connection.Value("PRE_COMPILE")
 _NEVER = _Connection.Value("NEVER")
 _MIN_POLL_MS = 100
 # What the names of options of Poplar's engine begin with.
-_ENGINE_OPTIONS = (
-    "autoReport",
-    "debug",
-    "exchange",
-    "opt",
-    "prng",
-    "profiler",
-    "streamCallbacks",
-    "target",
-)
+_ENGINE_OPTIONS = sorted({name.partition(".")[0] for name in poplar_options.ENGINE})
 
 
 class Devices:

@@ -19,6 +19,7 @@ from tensorflow.python.distribute import device_util
 from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.ops import variable_scope
+from tensorflow.python.ops.control_flow_ops import ControlFlowContext
 
 from popple.engine.tensorflow import Processes, ReplicatedProgram
 from tensorflow_ipu._translate import Arithmetic
@@ -38,10 +39,13 @@ def build(function: Callable[..., Any], inputs: Sequence[Any]) -> Returned:
     # A program on no IPU is refused when it is built; here it has one replica.
     ordinal = _device.ordinal_of(device) if "IPU" in device else 0
     scope = variable_scope.get_variable_scope()
-    building = _Building(function, tensors, ordinal, device, scope, _MadeVariables())
+    building = _Building(
+        function, tensors, ordinal, device, scope, _MadeVariables(), _Collected()
+    )
     graph = ops.get_default_graph()
     num_before = len(graph.get_operations())
-    outputs, count = building.build(compilation.replicas_for(1, ordinal))
+    with building.collected.noted(graph):
+        outputs, count = building.build(compilation.replicas_for(1, ordinal))
     if isinstance(graph, func_graph.FuncGraph):
         return outputs  # traced by a tf.function, which is run after configuration
     added = graph.get_operations()[num_before:]
@@ -130,6 +134,34 @@ class _MadeVariables:
         return variable
 
 
+class _Collected:
+    """What building a program put into the collections of its graph.
+
+    Losses, updates and summaries of a program that is built anew are those of the new
+    one. Variables stay, as they are made once, and so do the contexts of loops, whose
+    operations stay in the graph.
+    """
+
+    def __init__(self) -> None:
+        self._items: list[tuple[Any, Any]] = []
+
+    @contextlib.contextmanager
+    def noted(self, graph: Any) -> Iterator[None]:
+        """Build inside; what an earlier building collected is withdrawn."""
+        for name, gone in self._items:
+            kept = [item for item in graph.get_collection_ref(name) if item is not gone]
+            graph.get_collection_ref(name)[:] = kept
+        names = graph.get_all_collection_keys
+        before = {name: len(graph.get_collection_ref(name)) for name in names()}
+        yield
+        self._items = [
+            (name, item)
+            for name in names()
+            for item in graph.get_collection_ref(name)[before.get(name, 0) :]
+            if not isinstance(item, tf.Variable | ControlFlowContext)
+        ]
+
+
 def _scope_store() -> Any:
     return variable_scope.get_variable_scope_store()
 
@@ -144,6 +176,7 @@ class _Building:
     device: str
     scope: Any
     variables: _MadeVariables
+    collected: _Collected
 
     def build(self, count: int) -> tuple[Any, int]:
         """Outputs, and the replicas it was built for: sharding may leave fewer."""
@@ -230,7 +263,11 @@ class _Built:
         # any; marked, they do not count as readers of feeds any more.
         for op in compilation.with_called(self.added):
             compilation.discard(op)
-        with tf.device(self.building.device), compilation.program_scope():
+        with (
+            tf.device(self.building.device),
+            compilation.program_scope(),
+            self.building.collected.noted(graph),
+        ):
             outputs, self.count = self.building.build(wanted)
         self.added = graph.get_operations()[num_before:]
         _guard_if_asserting(graph)

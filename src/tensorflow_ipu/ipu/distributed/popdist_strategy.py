@@ -16,12 +16,18 @@ import popdist
 from tensorflow_ipu._types import DTypeLike, Tensors
 
 from .. import _modelling, keras_extensions
+from .._former_run import FormerRun
 from ..ipu_strategy import IPUExtendedV1, is_on_ipu
 from . import host_collective_ops
 from ._instances import check_joined
 
 
-class PopDistStrategy(distribute_lib.StrategyV1, keras_extensions.KerasExtensions):
+class PopDistStrategy(
+    distribute_lib.StrategyV1,
+    distribute_lib.Strategy,
+    FormerRun,
+    keras_extensions.KerasExtensions,
+):
     """Puts variables and Keras models on the IPUs of this instance."""
 
     def __init__(
