@@ -26,7 +26,13 @@ _STREAMS = Unowned(
     "host streams",
     "stream",
     "host",
-    "Inputs from the host and results to it, with exchanges to the tiles for traffic.",
+    "Inputs from the host and results to it.",
+)
+_JOINS = Unowned(
+    "exchanges with I/O tiles",
+    "exchange",
+    "exchange",
+    "What lies between the tiles that compute and those for traffic with the host.",
 )
 _COPIES = Unowned(
     "copies between IPUs",
@@ -49,7 +55,9 @@ _SUMS = Unowned(
 _SYNCS = Unowned("lone syncs", "sync", "sync", "Barriers that belong to no op.")
 
 
-_ROWS = {row.phase: row for row in (_STREAMS, _COPIES, _COLLECTIVES, _SUMS, _SYNCS)}
+_ROWS = {
+    row.phase: row for row in (_STREAMS, _JOINS, _COPIES, _COLLECTIVES, _SUMS, _SYNCS)
+}
 
 
 def row_of(leaf: Leaf) -> Unowned:

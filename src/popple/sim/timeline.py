@@ -31,7 +31,9 @@ from popple.sim.unroll import UNNUMBERED, Span, Unroller
 PhasesByOp = Mapping[str, str]
 """forward, backward or update, by the name of an op"""
 
-COMPUTE, HOST, LINKS, SYNC, UPDATE = "compute", "host", "links", "sync", "update"
+COMPUTE, EXCHANGE, LINKS = "compute", "exchange", "links"
+HOST, SYNC, UPDATE = "host", "sync", "update"
+_TRAFFIC = (HOST, EXCHANGE)
 
 
 @quick
@@ -136,7 +138,7 @@ class _SliceMaker:
         for phase, cycles in _phases_together(self._segments_of(span.step_id, chip)):
             # Streams are not numbered: those before and after the work of a stage
             # would each have the numbers of all micro-batches.
-            number = UNNUMBERED if phase == HOST else span.micro_batch
+            number = UNNUMBERED if phase in _TRAFFIC else span.micro_batch
             label = f"{phase}, stage {call.stage}"
             end = start + cycles
             yield Slice(chip, start, end, label, call.stage, number, phase)
@@ -191,15 +193,17 @@ class _SliceMaker:
 
 
 def phase_without_op(step: Step) -> str:
-    """What a step does that belongs to no op: host, links, update, compute or sync.
+    """What a step does that belongs to no op.
 
-    `links` are the copies of a pipeline, `update` merged collectives.
+    That is the class of its time (compute, exchange, links, host, sync), except for
+    merged collectives, which are part of the update.
     """
     if isinstance(step, Control):
         return ""
-    # Exchanges without an op join the tiles that compute with those for traffic.
-    if isinstance(step, StreamCopy | Exchange):
+    if isinstance(step, StreamCopy):
         return HOST
+    if isinstance(step, Exchange):
+        return EXCHANGE
     if isinstance(step, GlobalExchange):
         return LINKS if step.replicas == 1 else UPDATE
     return COMPUTE if isinstance(step, Execute) else SYNC
@@ -214,7 +218,7 @@ def _phases_together(segments: Iterable[_Segment]) -> list[_Segment]:
     found: list[_Segment] = []
     places: dict[str, int] = {}
     for each in segments:
-        if each.phase == HOST or each.phase not in places:
+        if each.phase in _TRAFFIC or each.phase not in places:
             places[each.phase] = len(found)
             found.append(each)
         else:
