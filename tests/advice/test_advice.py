@@ -16,7 +16,14 @@ from popple.advice import (
     render_advice,
     render_case,
 )
-from popple.advice.changes import cut_head, move_states_off_chip, share_states
+from popple.advice.changes import (
+    cut_head,
+    merged_words,
+    move_states_off_chip,
+    share_states,
+    shrink_micro_batch,
+    split_over,
+)
 from popple.errors import ReportError
 from popple.graph import parse_graph
 from popple.pipeline import model_graph
@@ -110,8 +117,8 @@ def test_one_call_says_where_optimiser_state_lies() -> None:
     both = share_states(moved.case)
     assert both is not None
     # A second call would undo the first, so it says both.
-    assert "useOnChipStorage(False).useReplicatedTensorSharding(True)" in both.how
-    assert moved.how.count("setOptimizerLocation") == 1
+    assert "useOnChipStorage(False).useReplicatedTensorSharding(True)" in both.how[0]
+    assert "".join(moved.how).count("setOptimizerLocation") == 1
 
 
 def head_case(num_words: int) -> Case:
@@ -129,7 +136,7 @@ def test_a_head_in_parts_takes_less_memory_at_a_time() -> None:
     changed = cut_head(case)
     assert changed is not None
     # The least number from 4 on that divides 4004.
-    assert "OutputChannels, 4)" in changed.how
+    assert "OutputChannels, 4)" in changed.how[0]
     whole, parts = (
         model_graph(each.graph, each.target, each.options).simulation
         for each in (case, changed.case)
@@ -150,3 +157,15 @@ def test_what_is_captured_anew_is_changed_afterwards() -> None:
     together = max(advise_case(case).remedies, key=lambda each: len(each.changes))
     assert together.changes[0] == "half the micro-batch"
     assert together.case.options.memory.states_off_chip is not None
+
+
+def test_an_option_that_two_changes_set_is_said_once() -> None:
+    # Halved batches and a pipeline of eight stages each ask for accumulation.
+    case = replace(stack_case(8), rebatch=lambda size: stack_case(8, rows=size))
+    half = shrink_micro_batch(2)(case)
+    assert half is not None
+    split = split_over(4)(half.case)
+    assert split is not None
+    assert half.how[-1] == "options.Training.gradientAccumulation(2)"
+    assert split.how[-1] == "options.Training.gradientAccumulation(7)"
+    assert merged_words([half.how, split.how]) == (half.how[0], *split.how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,6 +108,20 @@ def test_by_default_it_is_reported_and_runs(
 def test_strict_settings_refuse_it_too(large: ModelledCost) -> None:
     with pytest.raises(OutOfMemoryError, match="Cannot fit all variable data"):
         compile_program("p", large, {}, Settings(is_strict=True))
+
+
+@pytest.mark.parametrize(
+    ("engine", "is_strict", "way_out"),
+    [
+        (STRICT, False, "set debug.allowOutOfMemory to true."),
+        ({"debug.allowOutOfMemory": "true"}, True, "run it without --strict."),
+    ],
+)
+def test_a_refusal_names_what_made_it(
+    large: ModelledCost, engine: dict[str, str], is_strict: bool, way_out: str
+) -> None:
+    with pytest.raises(OutOfMemoryError, match=re.escape(way_out)):
+        compile_program("p", large, engine, Settings(is_strict=is_strict))
 
 
 def test_who_watches_sees_the_newest_program_of_each_name() -> None:

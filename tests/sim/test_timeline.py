@@ -52,6 +52,18 @@ def test_a_stage_has_a_slice_for_each_phase_in_it() -> None:
     )
 
 
+def test_phases_that_take_turns_in_a_stage_are_one_slice_each() -> None:
+    names = ("fc", "fc_grad", "loss", "relu_grad")
+    steps = tuple(compute(name, 5, 0, 0, 0, op=name) for name in names)
+    program = one_chip(Call("f", "stage", 2, 7), f=Sequence(steps))
+    words = "forward", "backward", "forward", "backward"
+    phases: dict[str, str] = dict(zip(names, words, strict=True))
+    assert timeline_of(program, phases).slices == (
+        Slice(0, 0, 10, "forward, stage 2", 2, 7, "forward"),
+        Slice(0, 10, 20, "backward, stage 2", 2, 7, "backward"),
+    )
+
+
 def test_rounds_of_a_loop_count_micro_batches_on() -> None:
     # Two iterations of three micro-batches; the call in the loop is at number 1 first.
     inner = Repeat(3, Call("f", "f", 0, 1), "steady", micro_batches=1)

@@ -15,6 +15,7 @@ from popple.advice.changes import (
     Change,
     Turn,
     halve_accumulators,
+    merged_words,
     num_chips,
     recompute,
     shrink_micro_batch,
@@ -277,14 +278,12 @@ class _Search:
         """The changes one after the other, modelled; None if a `needed` one does not
         apply, or none at all."""
         made: list[str] = []
-        how: list[str] = []
+        how: list[tuple[str, ...]] = []
         for change in sorted([*needed, *changes], key=lambda each: each.turn):
             if (changed := change.apply(case)) is not None:
                 case = changed.case
                 made.append(change.name)
-                # A later call of an option holds what an earlier one said, too.
-                called = _called(changed.how)
-                how = [*(h for h in how if _called(h) != called), changed.how]
+                how.append(changed.how)
             elif change in needed:
                 return None
         if not made:
@@ -294,12 +293,7 @@ class _Search:
         # A change that cannot be placed or planned is no remedy.
         except PoppleError:
             return None
-        return Remedy(tuple(made), tuple(how), outcome, case)
-
-
-def _called(how: str) -> str:
-    """What is called to make a change, without its arguments."""
-    return how.partition("(")[0] if how.startswith("options.") else how
+        return Remedy(tuple(made), merged_words(how), outcome, case)
 
 
 def _is_better(new: Remedy, old: Remedy) -> bool:

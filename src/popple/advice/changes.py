@@ -6,7 +6,7 @@ change does not apply or is made already.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -37,10 +37,27 @@ _MIN_PARTS = 4
 
 @dataclass(frozen=True)
 class Changed:
-    """A changed case, and how a program makes the change."""
+    """A changed case, and how a program makes the change, option by option."""
 
     case: Case
-    how: str
+    how: tuple[str, ...]
+
+
+def merged_words(hows: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """What to write for several changes, made in this order: each option once."""
+    # A later call of an option holds what an earlier one said, too.
+    said: dict[str, str] = {}
+    for text in (text for how in hows for text in how):
+        name = _called(text)
+        said.pop(name, None)
+        said[name] = text
+    return tuple(said.values())
+
+
+def _called(how: str) -> str:
+    """What is called or set to make a change, without its arguments."""
+    name, _, value = how.partition("(" if how.startswith("options.") else "=")
+    return name if value else how
 
 
 class Turn(IntEnum):
@@ -84,7 +101,7 @@ def move_states_off_chip(case: Case) -> Changed | None:
         return None
     memory = replace(options.memory, states_off_chip=_MIN_OFF_CHIP)
     how = _words(case, _location(memory), "offload_weight_update_variables=True")
-    return Changed(case.with_options(memory=memory), how)
+    return Changed(case.with_options(memory=memory), (how,))
 
 
 def share_states(case: Case) -> Changed | None:
@@ -96,7 +113,7 @@ def share_states(case: Case) -> Changed | None:
         return None
     memory = replace(options.memory, shared_updates=_MIN_SHARED)
     how = _words(case, _location(memory), "replicated_optimizer_state_sharding=True")
-    return Changed(case.with_options(memory=memory), how)
+    return Changed(case.with_options(memory=memory), (how,))
 
 
 def halve_accumulators(case: Case) -> Changed | None:
@@ -109,7 +126,7 @@ def halve_accumulators(case: Case) -> Changed | None:
         return None
     changed = replace(update, accumulator_dtype=DType.F16)
     how = _words(case, "accum_type=torch.float16", "accumulation in float16")
-    return Changed(case.with_options(update=changed), f"{how} in the optimiser")
+    return Changed(case.with_options(update=changed), (f"{how} in the optimiser",))
 
 
 def halve_partials(case: Case) -> Changed | None:
@@ -122,7 +139,7 @@ def halve_partials(case: Case) -> Changed | None:
         "options.Precision.setPartialsType(torch.half)",
         'config.matmuls.poplar_options["partialsType"] = "half"',
     )
-    return Changed(case.with_options(plan=replace(plan, partials="f16")), how)
+    return Changed(case.with_options(plan=replace(plan, partials="f16")), (how,))
 
 
 def lower_proportion(case: Case) -> Changed | None:
@@ -137,7 +154,7 @@ def lower_proportion(case: Case) -> Changed | None:
         f'config.matmuls.poplar_options["availableMemoryProportion"] = "{low}"',
     )
     changed = replace(plan, memory_proportion=low)
-    return Changed(case.with_options(plan=changed), how)
+    return Changed(case.with_options(plan=changed), (how,))
 
 
 def recompute(case: Case) -> Changed | None:
@@ -160,7 +177,7 @@ def recompute(case: Case) -> Changed | None:
         "poptorch.recomputationCheckpoint on the output of every layer",
         "allow_recompute=True with a pipeline stage for every layer, all on one IPU",
     )
-    return Changed(changed, how)
+    return Changed(changed, (how,))
 
 
 def _recompute_stages(case: Case) -> Changed | None:
@@ -171,7 +188,7 @@ def _recompute_stages(case: Case) -> Changed | None:
         'options._Popart.set("autoRecomputation", 3)',
         "allow_recompute=True in config",
     )
-    return Changed(case.with_options(recompute=True), how)
+    return Changed(case.with_options(recompute=True), (how,))
 
 
 def add_checkpoints(case: Case) -> Changed | None:
@@ -196,7 +213,7 @@ def add_checkpoints(case: Case) -> Changed | None:
         "poptorch.recomputationCheckpoint on the output of every layer",
         "pipelining_ops.recomputation_checkpoint on the output of every layer",
     )
-    return Changed(replace(case, graph=graph.with_ops(ops)), how)
+    return Changed(replace(case, graph=graph.with_ops(ops)), (how,))
 
 
 def cut_head(case: Case) -> Changed | None:
@@ -210,7 +227,7 @@ def cut_head(case: Case) -> Changed | None:
     mode = "poptorch.MatMulSerializationMode.OutputChannels"
     parts = max(heads.values())
     how = f"poptorch.serializedMatMul(x, weight.t(), {mode}, {parts}) for the head"
-    return Changed(replace(case, graph=graph.with_ops(ops)), how)
+    return Changed(replace(case, graph=graph.with_ops(ops)), (how,))
 
 
 def _parts_of(op: Op, graph: Graph) -> int | None:
@@ -241,12 +258,11 @@ def shrink_micro_batch(factor: int) -> Callable[[Case], Changed | None]:
         small = size // factor
         changed = case.rebatch(small)
         if not case.graph.is_training:
-            return Changed(changed, f"a batch size of {small}")
+            return Changed(changed, (f"a batch size of {small}",))
         times = factor * case.options.accumulation
         changed = changed.with_options(accumulation=times)
-        how = f"a batch size of {small}; options.Training.gradientAccumulation({times})"
-        other = f"a batch size of {small}; gradient_accumulation_count={times}"
-        return Changed(changed, _words(case, how, other))
+        how = f"a batch size of {small}", _accumulation_words(case, times)
+        return Changed(changed, how)
 
     return apply
 
@@ -279,7 +295,9 @@ def _rounds(case: Case, num_stages: int) -> dict[str, int]:
     return {"device_iterations": max(options.device_iterations, num_stages)}
 
 
-def _split_words(case: Case, begins: tuple[tuple[str, int], ...], changed: Case) -> str:
+def _split_words(
+    case: Case, begins: tuple[tuple[str, int], ...], changed: Case
+) -> tuple[str, ...]:
     layers = [
         f"poptorch.BeginBlock({_in_python(name)}, ipu_id={chip})"
         for name, chip in begins
@@ -293,13 +311,17 @@ def _split_words(case: Case, begins: tuple[tuple[str, int], ...], changed: Case)
     ]
     text = _words(case, "; ".join(layers), "; ".join(stages))
     count = changed.options.accumulation
-    if count != case.options.accumulation:
-        text += _words(
-            case,
-            f"; options.Training.gradientAccumulation({count})",
-            f"; gradient_accumulation_count={count}",
-        )
-    return text
+    if count == case.options.accumulation:
+        return (text,)
+    return text, _accumulation_words(case, count)
+
+
+def _accumulation_words(case: Case, count: int) -> str:
+    return _words(
+        case,
+        f"options.Training.gradientAccumulation({count})",
+        f"gradient_accumulation_count={count}",
+    )
 
 
 def _in_python(module: str) -> str:

@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from popple.graph import Graph, Op, all_ops, get_op
 from popple.place import is_recomputed
 from popple.plan import OpPlan, PlannedProgram, describe_rule
+from popple.program import Control
 from popple.record.explanations import (
     StepRecord,
     record_steps_by_op,
     render_plan_json,
 )
-from popple.record.unowned import Unowned, costs_without_op
+from popple.record.unowned import Unowned, costs_without_op, row_of
 from popple.report import DebugContext, Operation, bound_by
-from popple.sim import Cost, Simulation
+from popple.sim import NO_CYCLES, ClassCycles, Cost, Simulation
 
 _REMARKS = {
     "stash": "keeps an activation in a ring until its backward stage needs it",
@@ -23,6 +24,7 @@ _REMARKS = {
     "remote_load": "loads what lies off the chip",
     "remote_store": "stores what lies off the chip",
 }
+_BESIDE = "runs beside longer steps and takes no time of its own"
 _RECOMPUTED = "recomputed: forward work done again for the backward pass"
 
 
@@ -33,6 +35,7 @@ def record_operations(
     ops = list(all_ops(graph))
     counts = _executions_by_op(simulation)
     steps = record_steps_by_op(simulation)
+    shares = _shares_by_name(simulation)
     rows = [
         _operation(
             index,
@@ -40,6 +43,7 @@ def record_operations(
             body,
             planned.plans[op.name],
             cost,
+            shares[op.name],
             counts[op.name],
             steps[op.name],
         )
@@ -47,8 +51,23 @@ def record_operations(
         if (cost := simulation.cost_by_op.get(op.name)) and cost.cycles
     ]
     for row, cost in costs_without_op(simulation).items():
-        rows.append(_unowned(len(ops) + len(rows), row, cost, steps[row.name]))
+        number, share = len(ops) + len(rows), shares[row.name]
+        rows.append(_unowned(number, row, cost, share, steps[row.name]))
     return rows
+
+
+def _shares_by_name(simulation: Simulation) -> Mapping[str, ClassCycles]:
+    """Of the time of all chips what each op takes, or each row without an op."""
+    sums: dict[str, list[int]] = {}
+    for step_id, cycles in simulation.time_shares.by_step.items():
+        step = simulation.steps[step_id].step
+        if isinstance(step, Control):
+            continue
+        name = step.op or row_of(step).name
+        known = sums.setdefault(name, list(NO_CYCLES))
+        for place, each in enumerate(cycles):
+            known[place] += each
+    return {name: (a, b, c, d, e) for name, (a, b, c, d, e) in sums.items()}
 
 
 def _executions_by_op(simulation: Simulation) -> Mapping[str, int]:
@@ -80,10 +99,12 @@ def _operation(
     graph: Graph,
     plan: OpPlan,
     cost: Cost,
+    share: ClassCycles,
     num_executions: int,
     steps: list[StepRecord],
 ) -> Operation:
     temporary_bytes = sum(each.bytes_by_tile.total for each in plan.temporaries)
+    compute, exchange, links, host, sync = share
     return Operation(
         id=index,
         name=op.name,
@@ -95,19 +116,19 @@ def _operation(
         module=op.module,
         source_line=op.line,
         cycles=cost.cycles,
-        compute_cycles=cost.compute_cycles,
-        exchange_cycles=cost.exchange_cycles,
-        link_cycles=cost.link_cycles,
-        host_cycles=cost.host_cycles,
-        sync_cycles=cost.sync_cycles,
+        compute_cycles=compute,
+        exchange_cycles=exchange,
+        link_cycles=links,
+        host_cycles=host,
+        sync_cycles=sync,
         # Rules that count flops of the whole op, not of vertices, leave none in the
         # steps.
         flops=cost.flops or plan.flops * num_executions,
         num_executions=num_executions,
         num_vertices=_num_vertices(plan),
-        bound_by=bound_by(_classes(cost)),
+        bound_by=_bound_by(share, cost),
         limited_by="memory" if plan.is_memory_bound else "",
-        remark=_RECOMPUTED if is_recomputed(op) else _REMARKS.get(op.kind, ""),
+        remark=_remark(op, share),
         rule=plan.rule,
         memory_bytes=_result_bytes(graph, op) + temporary_bytes,
         temporary_bytes=temporary_bytes,
@@ -116,14 +137,25 @@ def _operation(
     )
 
 
-def _classes(cost: Cost) -> dict[str, int]:
-    return {
-        "compute": cost.compute_cycles,
-        "exchange": cost.exchange_cycles,
-        "links": cost.link_cycles,
-        "host": cost.host_cycles,
-        "sync": cost.sync_cycles,
-    }
+def _bound_by(share: ClassCycles, cost: Cost) -> str:
+    # What runs beside longer steps takes no time, but is bound by something itself.
+    own = (
+        cost.compute_cycles,
+        cost.exchange_cycles,
+        cost.link_cycles,
+        cost.host_cycles,
+        cost.sync_cycles,
+    )
+    words = ("compute", "exchange", "links", "host", "sync")
+    return bound_by(dict(zip(words, share if any(share) else own, strict=True)))
+
+
+def _remark(op: Op, share: ClassCycles) -> str:
+    words = [
+        _RECOMPUTED if is_recomputed(op) else _REMARKS.get(op.kind, ""),
+        "" if any(share) else _BESIDE,
+    ]
+    return "; ".join(filter(None, words))
 
 
 def _num_vertices(plan: OpPlan) -> int:
@@ -138,8 +170,9 @@ def _result_bytes(graph: Graph, op: Op) -> int:
 
 
 def _unowned(
-    index: int, row: Unowned, cost: Cost, steps: list[StepRecord]
+    index: int, row: Unowned, cost: Cost, share: ClassCycles, steps: list[StepRecord]
 ) -> Operation:
+    compute, exchange, links, host, sync = share
     return Operation(
         id=index,
         name=row.name,
@@ -147,12 +180,13 @@ def _unowned(
         family="copy",
         phase=row.phase,
         cycles=cost.cycles,
-        compute_cycles=cost.compute_cycles,
-        exchange_cycles=cost.exchange_cycles,
-        link_cycles=cost.link_cycles,
-        host_cycles=cost.host_cycles,
-        sync_cycles=cost.sync_cycles,
-        bound_by=bound_by(_classes(cost)),
+        compute_cycles=compute,
+        exchange_cycles=exchange,
+        link_cycles=links,
+        host_cycles=host,
+        sync_cycles=sync,
+        bound_by=_bound_by(share, cost),
+        remark="" if any(share) else _BESIDE,
         rule=row.kind,
         plan_json=render_plan_json(row.how, OpPlan(row.kind, ()), steps),
     )

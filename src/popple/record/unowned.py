@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from popple.program import Control, Exchange, GlobalExchange, Leaf, StreamCopy, Sync
-from popple.sim import Cost, Simulation
+from popple.program import Control, Leaf
+from popple.sim import Cost, Simulation, phase_without_op
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,19 @@ class Unowned:
 _STREAMS = Unowned(
     "host streams",
     "stream",
-    "",
-    "Inputs from the host and results to it, with exchanges to the tiles for traffic.",
+    "host",
+    "Inputs from the host and results to it.",
+)
+_JOINS = Unowned(
+    "exchanges with I/O tiles",
+    "exchange",
+    "exchange",
+    "What lies between the tiles that compute and those for traffic with the host.",
 )
 _COPIES = Unowned(
     "copies between IPUs",
     "chip_copy",
-    "",
+    "links",
     "What the stages of a pipeline send each other, in one exchange after each cycle.",
 )
 _COLLECTIVES = Unowned(
@@ -40,17 +46,23 @@ _COLLECTIVES = Unowned(
     "update",
     "Collectives of several tensors that are made at the same time.",
 )
-_SYNCS = Unowned("lone syncs", "sync", "", "Barriers that belong to no op.")
+_SUMS = Unowned(
+    "sums of merged collectives",
+    "collective",
+    "compute",
+    "What merged collectives add up on the tiles.",
+)
+_SYNCS = Unowned("lone syncs", "sync", "sync", "Barriers that belong to no op.")
+
+
+_ROWS = {
+    row.phase: row for row in (_STREAMS, _JOINS, _COPIES, _COLLECTIVES, _SUMS, _SYNCS)
+}
 
 
 def row_of(leaf: Leaf) -> Unowned:
-    """The row of a leaf that names no op."""
-    # Exchanges without an op join the tiles that compute with those for traffic.
-    if isinstance(leaf, StreamCopy | Exchange):
-        return _STREAMS
-    if isinstance(leaf, GlobalExchange):
-        return _COPIES if leaf.replicas == 1 else _COLLECTIVES
-    return _SYNCS if isinstance(leaf, Sync) else _COLLECTIVES
+    """The row of a leaf that names no op: there is one for each phase."""
+    return _ROWS[phase_without_op(leaf)]
 
 
 def costs_without_op(simulation: Simulation) -> Mapping[Unowned, Cost]:

@@ -54,7 +54,7 @@ def compile_program(
     if is_logged or report is not None or is_checked:
         progress("modelling")
     if is_checked:
-        check_memory(cost, report)
+        check_memory(cost, report, is_memory_checked(engine))
     if report is not None:
         report.begin()
     elif is_logged:
@@ -67,8 +67,13 @@ def is_memory_checked(engine: Mapping[str, str]) -> bool:
     return engine.get(_ALLOW, "true").lower() == "false"
 
 
-def check_memory(cost: ModelledCost, report: ProgramReport | None) -> None:
-    """Refuse a program that does not fit; its report is written, without runs."""
+def check_memory(
+    cost: ModelledCost, report: ProgramReport | None, is_option: bool = True
+) -> None:
+    """Refuse a program that does not fit; its report is written, without runs.
+
+    It does so because of the engine option, or because of `popple run --strict`.
+    """
     simulation = cost.modelled().simulation
     if simulation.fits:
         return
@@ -76,7 +81,8 @@ def check_memory(cost: ModelledCost, report: ProgramReport | None) -> None:
     saved = f" Profile saved to: {path}" if path else ""
     over = simulation.memory.overflow_by_tile
     sizes = _describe(over.total, over.num_nonzero, over.maximum, over.peak_tile)
-    text = f"{_DOES_NOT_FIT}{saved}\n{sizes}"
+    way_out = f"set {_ALLOW} to true." if is_option else "run it without --strict."
+    text = f"{_DOES_NOT_FIT}{saved}\n{sizes} {way_out}"
     _ENGINE_LOG.error(text)
     raise OutOfMemoryError(text, path)
 
@@ -87,11 +93,10 @@ def log_run(name: str) -> None:
 
 
 def _describe(missing: int, num_tiles: int, most: int, tile: int) -> str:
-    """How much too large a program is, and what can be done."""
+    """How much too large a program is, and what can be done; the last way is open."""
     return (
         f"{missing:,} bytes are missing on {num_tiles:,} tiles, {most:,} of them on "
-        f"tile {tile}. Spread the program over more IPUs, make its batch smaller, or "
-        f"set {_ALLOW} to true."
+        f"tile {tile}. Spread the program over more IPUs, make its batch smaller, or"
     )
 
 

@@ -4,7 +4,7 @@ Knows nothing of graphs and plans: a program written by hand is simulated like a
 other.
 """
 
-from popple.sim.chip_time import ChipTime
+from popple.sim.chip_time import NO_CYCLES, ChipTime, ClassCycles, TimeShares
 from popple.sim.cost import Cost, total_cost
 from popple.sim.energy import Energy
 from popple.sim.leaves import LeafTime
@@ -13,11 +13,13 @@ from popple.sim.memory import Memory
 from popple.sim.phases import stream_cycles, sync_cycles
 from popple.sim.simulation import ExecutedStep, Simulation, simulate
 from popple.sim.simulation_log import log_simulation, log_target
-from popple.sim.timeline import Slice, Timeline
+from popple.sim.timeline import Slice, Timeline, phase_without_op
 from popple.sim.timing import Timing
 
 __all__ = [
+    "NO_CYCLES",
     "ChipTime",
+    "ClassCycles",
     "Cost",
     "Energy",
     "ExecutedStep",
@@ -27,10 +29,12 @@ __all__ = [
     "Memory",
     "Simulation",
     "Slice",
+    "TimeShares",
     "Timeline",
     "Timing",
     "log_simulation",
     "log_target",
+    "phase_without_op",
     "simulate",
     "stream_cycles",
     "sync_cycles",

@@ -2,20 +2,21 @@
 
 In: the timing of a program. Out: for every chip, the cycles it computes, exchanges
 within itself, sends over links, waits for the host, waits in syncs, and idles while
-others work (the bubbles of a pipeline). They add up to the cycles of the run.
+others work (the bubbles of a pipeline), which add up to the cycles of the run; and for
+every leaf step what of this is its doing, which adds up to the cycles of all chips.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from popple.program import Exchange, Execute, GlobalExchange, Parallel, StreamCopy
 from popple.sim.leaves import LeafTime
-from popple.sim.timing import Timing
+from popple.sim.timing import Parts, Timing
 
-_Sums = dict[int, tuple[int, ...]]
-"""Cycles of compute, exchange, links, host and sync by chip, for chips that have any"""
+ClassCycles = tuple[int, int, int, int, int]
+"""Cycles of compute, exchange, links, host and sync"""
 
 _PLACES: Mapping[type, int] = {
     Execute: 0,
@@ -24,6 +25,10 @@ _PLACES: Mapping[type, int] = {
     StreamCopy: 3,
 }
 _SYNC = 4
+NO_CYCLES: ClassCycles = (0, 0, 0, 0, 0)
+
+_Counts = tuple[int, ...]
+"""How often a step runs on each chip as what the chip waits for"""
 
 
 @dataclass(frozen=True)
@@ -54,67 +59,135 @@ class ChipTime:
         )
 
 
-def time_by_chip(timing: Timing) -> tuple[ChipTime, ...]:
-    """The time of every chip in one run."""
-    whole = _Walk(timing).sums_of(0)
-    nothing = (0,) * (_SYNC + 1)
-    return tuple(
-        ChipTime(*whole.get(chip, nothing), bubble_cycles=timing.cost.cycles - busy)
-        for chip, busy in enumerate(timing.busy_by_chip[0])
+@dataclass(frozen=True)
+class TimeShares:
+    """The cycles of all chips, by chip and by the leaf step that takes them.
+
+    A step that runs beside a longer one takes none of the chip's time.
+    """
+
+    by_chip: tuple[ChipTime, ...]
+    by_step: Mapping[int, ClassCycles]
+
+
+def share_time(timing: Timing) -> TimeShares:
+    """Who takes the time of every chip in one run."""
+    busy_by_chip = timing.busy_by_chip[0]
+    chips = [NO_CYCLES for _ in busy_by_chip]
+    steps: dict[int, ClassCycles] = {}
+    splitter = _Splitter()
+    counts = _count_on_chips(timing)
+    for step_id, leaf in enumerate(timing.leaf_times):
+        if leaf is None:
+            continue
+        place = _PLACES.get(type(timing.steps[step_id].step), _SYNC)
+        shares = splitter.split(place, leaf, timing.busy_by_chip[step_id])
+        whole = NO_CYCLES
+        for chip, cycles in shares:
+            taken = _times(cycles, counts[step_id][chip])
+            chips[chip] = _added(chips[chip], taken)
+            whole = _added(whole, taken)
+        steps[step_id] = whole
+    times = (
+        ChipTime(*sums, bubble_cycles=timing.cost.cycles - busy)
+        for sums, busy in zip(chips, busy_by_chip, strict=True)
     )
+    return TimeShares(tuple(times), steps)
 
 
-class _Walk:
-    """Sums of steps with everything inside; functions and loops are seen once."""
+class _Splitter:
+    """The time of a leaf on each chip; leaves that do the same are split once."""
 
-    def __init__(self, timing: Timing) -> None:
-        self._timing = timing
-        self._known: dict[int, _Sums] = {}
+    def __init__(self) -> None:
         # By identity: layers that do the same share the times of their leaves.
-        self._leaves: dict[tuple[int, int, int], _Sums] = {}
+        self._known: dict[tuple[int, int, int], list[tuple[int, ClassCycles]]] = {}
 
-    def sums_of(self, step_id: int) -> _Sums:
-        """Cycles of one execution of a step."""
-        if step_id not in self._known:
-            self._known[step_id] = self._find(step_id)
-        return self._known[step_id]
-
-    def _find(self, step_id: int) -> _Sums:
-        timing = self._timing
-        step, leaf = timing.steps[step_id].step, timing.leaf_times[step_id]
-        if leaf is not None:
-            place = _PLACES.get(type(step), _SYNC)
-            return self._of_leaf(place, leaf, timing.busy_by_chip[step_id])
-        found: _Sums = {}
-        for part, times in timing.parts[step_id]:
-            for chip, sums in self.sums_of(part).items():
-                done = sums if times == 1 else tuple(each * times for each in sums)
-                before = found.get(chip)
-                if before is None:
-                    found[chip] = done
-                elif isinstance(step, Parallel):
-                    # Traffic beside compute takes no time of its own: the longer of
-                    # the two is what the chip waits for.
-                    found[chip] = max(before, done, key=sum)
-                else:
-                    found[chip] = _added(before, done)
-        return found
-
-    def _of_leaf(self, place: int, leaf: LeafTime, busy: tuple[int, ...]) -> _Sums:
+    def split(
+        self, place: int, leaf: LeafTime, busy: tuple[int, ...]
+    ) -> list[tuple[int, ClassCycles]]:
+        """(chip, its cycles by class) of the chips that take part."""
         key = place, id(leaf), id(busy)
-        if (known := self._leaves.get(key)) is None:
-            known = {c: _split(place, leaf, b) for c, b in enumerate(busy) if b}
-            self._leaves[key] = known
+        if (known := self._known.get(key)) is None:
+            known = [(c, _split(place, leaf, b)) for c, b in enumerate(busy) if b]
+            self._known[key] = known
         return known
 
 
-def _split(place: int, leaf: LeafTime, busy: int) -> tuple[int, ...]:
+def _split(place: int, leaf: LeafTime, busy: int) -> ClassCycles:
     """The cycles of a leaf on a chip, its sync apart from what follows."""
     sums = [0] * (_SYNC + 1)
     sums[_SYNC] = min(leaf.cost.sync_cycles, busy)
     sums[place] += busy - sums[_SYNC]
-    return tuple(sums)
+    compute, exchange, links, host, sync = sums
+    return compute, exchange, links, host, sync
 
 
-def _added(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
+def _count_on_chips(timing: Timing) -> list[_Counts]:
+    """For every step, how often each chip waits for it."""
+    num_chips = len(timing.busy_by_chip[0])
+    never: _Counts = (0,) * num_chips
+    counts: list[_Counts] = [never] * len(timing.parts)
+    counts[0] = (1,) * num_chips
+    for step_id in _callers_first(timing.parts):
+        is_parallel = isinstance(timing.steps[step_id].step, Parallel)
+        parts = timing.parts[step_id]
+        beside = _beside(parts, timing.busy_by_chip) if is_parallel else {}
+        for part, times in parts:
+            made = counts[step_id]
+            if part in beside:
+                made = tuple(0 if c in beside[part] else n for c, n in enumerate(made))
+            if times != 1:
+                made = tuple(count * times for count in made)
+            # Most steps are part of one other: they share what they count.
+            known = counts[part]
+            counts[part] = made if known is never else _sum(known, made)
+    return counts
+
+
+def _beside(
+    parts: Parts, busy_by_chip: Sequence[tuple[int, ...]]
+) -> dict[int, set[int]]:
+    """The chips on which a part of a Parallel runs beside a longer one.
+
+    Traffic beside compute takes no time of its own: the longer of the two is what the
+    chip waits for.
+    """
+    found: dict[int, set[int]] = {}
+    for chip in range(len(busy_by_chip[0])):
+        there = [part for part, _ in parts if busy_by_chip[part][chip]]
+        if len(there) > 1:
+            longest = max(there, key=lambda part: busy_by_chip[part][chip])
+            for part in there:
+                if part != longest:
+                    found.setdefault(part, set()).add(chip)
+    return found
+
+
+def _callers_first(parts: Sequence[Parts]) -> Iterator[int]:
+    """All steps that run, each before the steps that it executes."""
+    done: set[int] = set()
+    order: list[int] = []
+
+    def visit(step_id: int) -> None:
+        done.add(step_id)
+        for part, _ in parts[step_id]:
+            if part not in done:
+                visit(part)
+        order.append(step_id)
+
+    visit(0)
+    return reversed(order)
+
+
+def _times(cycles: ClassCycles, count: int) -> ClassCycles:
+    a, b, c, d, e = cycles
+    return a * count, b * count, c * count, d * count, e * count
+
+
+def _added(first: ClassCycles, second: ClassCycles) -> ClassCycles:
+    a, b, c, d, e = (x + y for x, y in zip(first, second, strict=True))
+    return a, b, c, d, e
+
+
+def _sum(first: _Counts, second: _Counts) -> _Counts:
     return tuple(a + b for a, b in zip(first, second, strict=True))

@@ -9,7 +9,7 @@ from functools import cached_property
 from popple.errors import ProgramError
 from popple.program import Numbering, Program, TileSum, TileVector, verify
 from popple.quick import quick
-from popple.sim.chip_time import ChipTime, time_by_chip
+from popple.sim.chip_time import ChipTime, TimeShares, share_time
 from popple.sim.cost import Cost
 from popple.sim.energy import Energy, energy_of
 from popple.sim.liveness import Liveness, find_liveness
@@ -89,9 +89,14 @@ class Simulation:
         return self.cost.cycles / self.target.chip.clock_hz
 
     @cached_property
+    def time_shares(self) -> TimeShares:
+        """Which steps take the cycles of every chip."""
+        return share_time(self.timing)
+
+    @property
     def time_by_chip(self) -> tuple[ChipTime, ...]:
         """Each cycle of the run on every chip, in exactly one class."""
-        return time_by_chip(self.timing)
+        return self.time_shares.by_chip
 
     @cached_property
     def energy(self) -> Energy:

@@ -3,7 +3,8 @@
 In: the timing of a program, and the phase of each op. Out: slices, one for
 neighbouring leaf steps of the same op, and one for every phase in a pipeline's stage
 and in rounds of a loop that are not laid out. Those of a chip add up to the cycles in
-which it is busy; streams that run beside compute, on tiles of their own, come on top.
+which it is busy; streams that run beside compute, on tiles of their own, lie above the
+slices of what they run beside.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from popple.sim.unroll import UNNUMBERED, Span, Unroller
 PhasesByOp = Mapping[str, str]
 """forward, backward or update, by the name of an op"""
 
-HOST = "host"
+COMPUTE, EXCHANGE, LINKS = "compute", "exchange", "links"
+HOST, SYNC, UPDATE = "host", "sync", "update"
+_TRAFFIC = (HOST, EXCHANGE)
 
 
 @quick
@@ -39,8 +42,8 @@ class Slice:
     """A chip at work from one cycle to another.
 
     `stage` and `micro_batch` are -1 where the slice belongs to none. `phase` is that of
-    the op (forward, backward, update); what belongs to no op has the class of what it
-    does (compute, exchange, links, host, sync). `op` is empty for a stage.
+    the op (forward, backward, update), or what a step does that belongs to no op
+    (`phase_without_op`). `op` is empty for a stage.
     """
 
     chip: int
@@ -132,10 +135,10 @@ class _SliceMaker:
     def _stage_slices(self, span: Span, call: Call, chip: int) -> Iterator[Slice]:
         """One slice for each phase of a stage, streams with the host apart."""
         start = span.start_cycles
-        for phase, cycles in self._segments_of(span.step_id, chip):
+        for phase, cycles in _phases_together(self._segments_of(span.step_id, chip)):
             # Streams are not numbered: those before and after the work of a stage
             # would each have the numbers of all micro-batches.
-            number = UNNUMBERED if phase == HOST else span.micro_batch
+            number = UNNUMBERED if phase in _TRAFFIC else span.micro_batch
             label = f"{phase}, stage {call.stage}"
             end = start + cycles
             yield Slice(chip, start, end, label, call.stage, number, phase)
@@ -151,7 +154,9 @@ class _SliceMaker:
         for phase, cycles in sums.items():
             label = f"{label_of(step)} {phase}{times}".lstrip()
             end = start + cycles
-            yield Slice(chip, start, end, label, -1, span.micro_batch, phase)
+            # Copies after a pipeline's cycle are of several micro-batches.
+            number = UNNUMBERED if phase == LINKS else span.micro_batch
+            yield Slice(chip, start, end, label, -1, number, phase)
             start = end
 
     def _segments_of(self, step_id: int, chip: int) -> tuple[_Segment, ...]:
@@ -184,20 +189,42 @@ class _SliceMaker:
     def _phase_of(self, step: Step) -> str:
         """The phase of the op of a call or leaf, else what the leaf does."""
         op = step.label if isinstance(step, Call) else getattr(step, "op", "")
-        return self._phases.get(op) or class_of(step)
+        return self._phases.get(op) or phase_without_op(step)
 
 
-def class_of(step: Step) -> str:
-    """What a leaf does: compute, exchange, links, host or sync."""
-    if isinstance(step, Execute):
-        return "compute"
-    if isinstance(step, Exchange):
-        return "exchange"
-    if isinstance(step, GlobalExchange):
-        return "links"
+def phase_without_op(step: Step) -> str:
+    """What a step does that belongs to no op.
+
+    That is the class of its time (compute, exchange, links, host, sync), except for
+    merged collectives, which are part of the update.
+    """
+    if isinstance(step, Control):
+        return ""
     if isinstance(step, StreamCopy):
         return HOST
-    return "" if isinstance(step, Control) else "sync"
+    if isinstance(step, Exchange):
+        return EXCHANGE
+    if isinstance(step, GlobalExchange):
+        return LINKS if step.replicas == 1 else UPDATE
+    return COMPUTE if isinstance(step, Execute) else SYNC
+
+
+def _phases_together(segments: Iterable[_Segment]) -> list[_Segment]:
+    """Segments of one phase as one, where the first of them is; streams stay apart.
+
+    Ops of two phases may take turns in a stage, which has each micro-batch once in each
+    phase all the same.
+    """
+    found: list[_Segment] = []
+    places: dict[str, int] = {}
+    for each in segments:
+        if each.phase in _TRAFFIC or each.phase not in places:
+            places[each.phase] = len(found)
+            found.append(each)
+        else:
+            place = places[each.phase]
+            found[place] = _Segment(each.phase, found[place].cycles + each.cycles)
+    return found
 
 
 def _merged(segments: Iterable[_Segment]) -> tuple[_Segment, ...]:

@@ -22,7 +22,7 @@ from popple.capture.tensorflow.framework import Operation, Tensor, static_shape
 from popple.capture.tensorflow.known import Known
 from popple.capture.tensorflow.types import tensor_type
 from popple.capture.tensorflow.walk import Environment, Surroundings, Walker
-from popple.graph import Attr, TensorType, get_op
+from popple.graph import Attr, Role, TensorType, get_op
 from popple.marks import ACCUMULATE, EXCHANGE, NOTHING, SAME
 
 
@@ -49,7 +49,8 @@ def walk_region(
     context = _context(walker, ops, found, around)
     types = [_type_of(context, tensor) for tensor in results]
     if kind in (ACCUMULATE, SAME):
-        made: Sequence[Known] = [_find_of_type(context, types[0])]
+        is_sum = kind == ACCUMULATE
+        made: Sequence[Known] = [_find_of_type(context, types[0], is_sum)]
     elif kind == EXCHANGE:
         made = [_exchange(context, types[0], walker.replicas)]
     else:
@@ -59,10 +60,21 @@ def walk_region(
     found.update(zip(map(id, results), made, strict=True))
 
 
-def _find_of_type(context: OpContext, wanted: TensorType) -> Known:
-    """What enters a region and has the type of what leaves it."""
-    places = range(len(context.inputs))
-    return next(context.inputs[i] for i in places if context.input_type(i) == wanted)
+def _find_of_type(context: OpContext, wanted: TensorType, is_sum: bool) -> Known:
+    """What enters a region and has the type of what leaves it.
+
+    Of a sum over micro-batches that is the addend: a loop may carry the sum itself.
+    """
+    places = [i for i in range(len(context.inputs)) if context.input_type(i) == wanted]
+    found = [context.inputs[i] for i in places]
+    addends = [known for known in found if not (is_sum and _is_kept(context, known))]
+    return (addends or found)[0]
+
+
+def _is_kept(context: OpContext, known: Known) -> bool:
+    """Whether something is memory that a loop carries from trip to trip."""
+    value = context.builder.values.get(known) if isinstance(known, str) else None
+    return value is not None and value.role is Role.STATE
 
 
 def _exchange(context: OpContext, received: TensorType, replicas: int) -> str:

@@ -19,12 +19,15 @@ InfoValue = str | int | float
 class Operation:
     """What one op of the user's program costs in one run.
 
-    All cycles are of the op's own chip and of all its executions in the run;
-    `chip` and `stage` are None for an op that runs everywhere. Each cycle belongs to
-    one class: compute, exchange within a chip, links between chips, host, sync; those
-    of `bound_by` are the most. `limited_by` says what kept the planner from a faster
-    plan, if anything did; `remark` what the op is there for, where its kind does not
-    say it. `memory_bytes` are those of results and temporaries together.
+    `cycles` are those from the beginning to the end of its steps, in all executions of
+    the run; `chip` and `stage` are None for an op that runs everywhere. What it takes
+    of the time of all chips is in exactly one class: compute, exchange within a chip,
+    links between chips, host, sync; those of `bound_by` are the most. That is less than
+    `cycles` where it runs beside longer steps, and more where several chips take part,
+    so that all operations together take the time that chips are busy. `limited_by` says
+    what kept the planner from a faster plan, if anything did; `remark` what the op is
+    there for, where its kind does not say it. `memory_bytes` are those of results and
+    temporaries together.
     """
 
     id: int
@@ -56,7 +59,7 @@ class Operation:
 
     @property
     def cycles_by_class(self) -> dict[str, int]:
-        """Cycles of each class; they add up to all cycles."""
+        """Cycles of each class, of all chips."""
         return {
             "compute": self.compute_cycles,
             "exchange": self.exchange_cycles,

@@ -57,9 +57,9 @@ class Explanation:
 
     @property
     def cycles_by_class(self) -> Mapping[str, int]:
-        """Cycles of each class; they add up to all cycles.
+        """Cycles of each class, of all IPUs that take part.
 
-        Those of a whole run are the cycles of all its IPUs, bubbles included.
+        Those of a whole run hold its bubbles, too.
         """
         return self.time or self.operation.cycles_by_class
 
@@ -117,10 +117,17 @@ def _head_lines(explanation: Explanation) -> Iterator[str]:
 
 def _cycle_lines(explanation: Explanation) -> Iterator[str]:
     classes = explanation.cycles_by_class
-    cycles = sum(classes.values()) or explanation.operation.cycles
-    share = render_percent(explanation.share)
-    whose = "of all IPUs" if explanation.time else f"{share} of the run"
-    yield f"Cycles: {render_count(cycles)}, {whose}"
+    own = explanation.operation.cycles
+    cycles = sum(classes.values())
+    share = f"{render_percent(explanation.share)} of the run"
+    if explanation.time:
+        yield f"Cycles: {render_count(cycles)}, of all IPUs"
+    else:
+        yield f"Cycles: {render_count(own)}, {share}"
+        if cycles > own:
+            yield f"  {render_count(cycles)} of all IPUs that take part"
+        elif 0 < cycles < own:
+            yield f"  {render_count(own - cycles)} of them beside longer steps"
     if bound := explanation.bound_by:
         yield f"  bound by {_BOUNDS.get(bound, bound)}"
     if limit := explanation.operation.limited_by:

@@ -124,9 +124,9 @@ def accumulated(
 
 
 def _added(total: tf.Tensor, of_sum: Any, new: Any, of_new: Any) -> tf.Tensor:
+    addend = accumulation.contribution(new, of_new, total.dtype)
     with region(ACCUMULATE):
-        before = accumulation.scaled(total, of_sum)
-        return before + accumulation.contribution(new, of_new, total.dtype)
+        return accumulation.scaled(total, of_sum) + addend
 
 
 class KerasOptimizer(training_optimizer.Optimizer):
