@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.calibration import roformer
 from benchmarks.calibration.bert import Bert, Form, Layer, Shape, Stage, with_dtype
 from benchmarks.calibration.clip import Clip
 from benchmarks.calibration.compiler import TOOLS, start_cycles
@@ -217,7 +218,8 @@ def test_modules_take_what_the_rows_feed_them() -> None:
     ids = torch.zeros(2, 77, dtype=torch.int32)
     by_image, by_text = Clip()(images, ids)
     assert (by_image.shape, by_text.shape) == ((1, 2), (2, 1))
-    assert RoFormer(77)(ids, ids, ids.float()).shape == (2, 2)
+    for form in (roformer.Form(), roformer.Form(True, True)):
+        assert RoFormer(77, form)(ids, ids, ids.float()).shape == (2, 2)
 
 
 def test_early_rounds_of_mlperf_validate_by_steps_of_training() -> None:
