@@ -59,7 +59,7 @@ class Layer(nn.Module):
 
     def _turned(self, x: Tensor, turn: tuple[Tensor, ...]) -> Tensor:
         is_product = self.form.has_turning_product
-        return _turned_by_product(x, *turn) if is_product else _turned_pairs(x, *turn)
+        return turned_by_product(x, *turn) if is_product else turned_pairs(x, *turn)
 
     def _scores(self, q: Tensor, k: Tensor) -> Tensor:
         size = math.sqrt(_SIZE // _HEADS)
@@ -105,14 +105,14 @@ def _by_head(x: Tensor) -> Tensor:
     return x.view(*x.shape[:2], _HEADS, -1).transpose(1, 2)
 
 
-def _turned_pairs(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+def turned_pairs(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Neighbouring elements turned by the angle of their position."""
     even, odd = x[..., ::2], x[..., 1::2]
     parts = even * cosines - odd * sines, odd * cosines + even * sines
     return torch.stack(parts, -1).flatten(-2)
 
 
-def _turned_by_product(
+def turned_by_product(
     x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor
 ) -> Tensor:
     """The same: a product with a matrix of 1, -1 and 0 makes neighbours change."""
