@@ -18,6 +18,8 @@ _UNSAID = (
     "half partials, of which its program says nothing; others that want float say so"
 )
 _POPRT = "graphcore/PopRT"
+_EXACT = "GELU by the error function (enable_erf_gelu)"
+_SCALED = "queries scaled (pre_scale)"
 
 # By set: regular expressions on "group: name", the first that is found.
 SETTINGS: Mapping[str, Mapping[str, str]] = {
@@ -36,18 +38,29 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "^ResNet-50 inference": f"{_DEFAULTS}; {_HALF}",
         "^ViT inference": (
             f"{_POPRT} benchmarks/ViT: proportion 1.0, 32 I/O tiles, wide loads of "
-            f"weights for batch 32; {_UNSAID}"
+            f"weights for batch 32, {_EXACT}, {_SCALED}; {_UNSAID}"
         ),
         "^Swin-Tiny": (
-            f"{_POPRT} benchmarks/Swin-Tiny: 32 I/O tiles, proportion 0.3; {_UNSAID}"
+            f"{_POPRT} benchmarks/Swin-Tiny: 32 I/O tiles, proportion 0.3, {_EXACT}; "
+            f"{_UNSAID}"
         ),
         "^CLIP": f"{_POPRT} benchmarks/CLIP: 100 texts, proportion 0.2; {_UNSAID}",
-        "^RoFormerV2": f"{_POPRT} benchmarks/RoformerV2; {_DEFAULTS}; {_UNSAID}",
+        "^RoFormerV2": (
+            f"{_POPRT} benchmarks/RoformerV2: a product that turns queries and keys "
+            "(taken to be what matmul_rotary_embedding makes) from batch 64 on, "
+            f"{_SCALED} at 356; {_DEFAULTS}; {_UNSAID}"
+        ),
+        "^BERT inference.*_pack": (
+            f"{_POPRT} benchmarks/bert/test_bert_large_pack.py: proportion 0.15, wide "
+            f"loads of weights, {_EXACT}, {_SCALED}"
+        ),
         "^BERT inference": (
             f"{_POPRT} benchmarks/bert: proportion 0.4 (Base), 0.15 (Large), wide "
-            "loads of weights; rows that name a file: examples/bert, 32 I/O tiles, one "
-            "batch a call, half partials in half precision; with the loop on the "
-            "host, 126 us a call and 30 us a sequence"
+            f"loads of weights, {_SCALED}, norms and GELU of batch 128 in float, GELU "
+            "by tanh (erf_gelu_pattern is taken to make the op Gelu that the program "
+            "names); rows that name a file: examples/bert, 32 I/O tiles, one batch a "
+            "call, half partials in half precision, scores multiplied as TensorFlow's "
+            "BERT does; with the loop on the host, 126 us a call and 30 us a sequence"
         ),
         "^ResNet-50 training": (
             "mlcommons/training_results_v1.0 Graphcore resnet configs.yml: half "

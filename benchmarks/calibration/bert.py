@@ -1,9 +1,9 @@
 """BERT and ViT encoders as torch modules, in the forms that were measured.
 
 `Shape` says how large, `Form` how it is computed: the type of products (FP8 casts both
-operands), a fused or a spelled-out GELU, norms and GELU in float numbers, dropout,
-whether queries, keys and values have weights of their own, joined for one product, or
-products of their own.
+operands), GELU fused, by the error function or spelled out, norms and GELU in float,
+dropout, whether queries, keys and values have weights of their own, joined, or
+products of their own, and whether queries are scaled or scores.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Form:
 
     has_fp8: bool = False
     has_gelu: bool = True
+    has_exact_gelu: bool = False
     has_float_norms: bool = False
     has_attention_bias: bool = True
     dropout: float = 0.0
@@ -45,6 +46,7 @@ class Form:
     has_separate_weights: bool = False
     has_separate_products: bool = False
     has_divided_scores: bool = True
+    has_scaled_queries: bool = False
 
 
 class Product(nn.Module):
@@ -153,15 +155,18 @@ class Attention(Half):
     def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
         size = x.shape[-1]
         q, k, v = self._by_head(x)
-        scores = self.scaled(q @ k.transpose(-1, -2), math.sqrt(size // self.heads))
+        scores = self._scores(q, k.transpose(-1, -2), math.sqrt(size // self.heads))
         scores = scores if mask is None else scores + mask
         shares = scores.softmax(-1)
         shares = self._drop(shares) if self.form.has_attention_dropout else shares
         mixed = shares @ v
         return mixed.transpose(1, 2).reshape(x.shape)
 
-    def scaled(self, scores: Tensor, size: float) -> Tensor:
-        """Scores over a number, as the program has it: divided, or multiplied."""
+    def _scores(self, q: Tensor, k: Tensor, size: float) -> Tensor:
+        """Products over a number: divided by it, or factors multiplied, as they say."""
+        if self.form.has_scaled_queries:
+            return q * (1 / size) @ k
+        scores = q @ k
         return scores / size if self.form.has_divided_scores else scores * (1 / size)
 
     def _by_head(self, x: Tensor) -> Sequence[Tensor]:
@@ -193,9 +198,16 @@ class FeedForward(Half):
             # As the first BERT has it, with a power.
             inner = math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))
             return 0.5 * x * (1.0 + torch.tanh(inner))
+        if self.form.has_exact_gelu:
+            return exact_gelu(x)
         if self.form.has_float_norms:
             return F.gelu(x.float()).to(x.dtype)
         return F.gelu(x)
+
+
+def exact_gelu(x: Tensor) -> Tensor:
+    """GELU by the error function: `enable_erf_gelu` of PopRT's converter."""
+    return poptorch.custom_op([x], "GeluErf", "ai.graphcore", 1, [x])[0]
 
 
 class Layer(nn.Module):

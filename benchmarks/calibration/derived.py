@@ -115,6 +115,12 @@ CONSTANTS = (
         candidates=(24, 0, 8, 16, 32),
         change=_change_tail,
     ),
+    Constant(
+        "data that copies gather, behind what they read (sim/elements.py)",
+        "compiler",
+        "^max tile bytes$",
+        r"^cholesky|^triangular_solve|^inception_.*pool|^embedding",
+    ),
     # All rows of these machines are of one family, so nothing else tells.
     Constant(
         "link_latency_ns between GC2", "kernels", "", r"^gb_phase_16_.*globExchange"

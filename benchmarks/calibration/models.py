@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from benchmarks.calibration import roformer
 from benchmarks.calibration.bert import Bert, Form, Shape, Vit, with_dtype
 from benchmarks.calibration.clip import Clip
 from benchmarks.calibration.packing import sequences_by_row
@@ -33,11 +34,15 @@ _MEMORY_PROPORTIONS = {"Base": 0.4, "Large": 0.15}
 _IO_TILES = 32
 _WIDE_BATCH = 32
 """The batch of ViT for which its program asks for wide loads of weights"""
+_FLOAT_BATCH = 128
+"""The batch of BERT-Base whose norms and GELU stay in float"""
 _HOST_BY_CALL = 126e-6
 """Seconds of a call that waits for its results beyond those of the device: shortest
 latency of PopRT's ResNet-50 of batch 1, 447 us, less its 321 us from call to call"""
 _HOST_BY_SEQUENCE = 30e-6
 """Seconds in which a server core makes lists of Python numbers of 512 of NumPy's"""
+_LARGEST_TEXTS = 356
+"""The batch of RoFormerV2 for which its program scales queries"""
 _CUTS = (0, 2, 3, 5, 7, 10)
 """Blocks behind which the programs for MLPerf cut: b1/0 b1/2 b2/0 b2/2 b3/0 b3/3"""
 
@@ -89,7 +94,8 @@ def vit_inference(row: Published) -> float:
     patch = int(row.find(r"/(\d+)", row.workload)[1])
     sequence = (_IMAGE // patch) ** 2 + 1
     size = row.find(r"ViT-(\w+)", row.workload)[1]
-    module = Vit(shape_of(size, sequence), Form(), patch).half()
+    form = Form(has_scaled_queries=True, has_exact_gelu=True)
+    module = Vit(shape_of(size, sequence), form, patch).half()
     run = Run(
         module,
         (images,),
@@ -116,9 +122,18 @@ def clip_inference(row: Published) -> float:
 
 
 def roformer_inference(row: Published) -> float:
-    """Texts of 128 tokens a second, as in PopRT benchmarks/RoformerV2."""
-    ids = torch.zeros(_batch_of(row), 128, dtype=torch.int32)
-    run = Run(RoFormer(128).half(), (ids, ids.clone(), ids.float()))
+    """Texts of 128 tokens a second, as in PopRT benchmarks/RoformerV2/poprt_run.py.
+
+    Its converter turns queries and keys by a product for the larger batches, and scales
+    queries for the largest (`used_passes`). Each call brings one batch.
+    """
+    batch = _batch_of(row)
+    ids = torch.zeros(batch, 128, dtype=torch.int32)
+    form = roformer.Form(
+        has_turning_product=batch > 1, has_scaled_queries=batch == _LARGEST_TEXTS
+    )
+    module = RoFormer(128, form).half()
+    run = Run(module, (ids, ids.clone(), ids.float()))
     return model_run(run, row.chip).samples_per_second
 
 
@@ -168,22 +183,27 @@ def _bert_of(row: Published) -> SquadBert:
     not merged, tiles are for I/O and the commands ask for half partials in half
     precision alone. Their time is that of a loop on the host, which calls with one
     batch, waits, and makes lists of the results (test_bertsquad.py:632-651) before it
-    calls again. Others are of benchmarks/bert, which calls ahead and asks for wide
-    loads of weights.
+    calls again. That model multiplies its scores, as TensorFlow's first BERT does.
+    Others are of benchmarks/bert, which calls ahead and asks for wide loads of weights;
+    its converter scales queries (`pre_scale`), and keeps norms and GELU of batch 128 in
+    float (test_bert_base.py, `fp16_skip_op_types`).
     """
     if "unpack" in row.config:
         raise NotExpressed("packs are taken apart and made again around attention")
     found = row.find(r"BERT-(\w+).* SL(\d+)", row.workload)
     config = row.config.lower()
-    is_file = "bert_fp" in config
+    is_file, batch = "bert_fp" in config, _batch_of(row)
     form = Form(
         has_fp8="fp8" in config,
         has_gelu=not is_file or "with_gelu" in config,
-        has_float_norms=is_file,
+        has_float_norms=is_file or (found[1] == "Base" and batch == _FLOAT_BATCH),
         has_separate_products=is_file,
+        has_divided_scores=False,
+        has_scaled_queries=not is_file,
+        has_exact_gelu=not is_file and "packs" in config,
     )
     dtype = torch.float32 if "fp32" in config else torch.float16
-    shape, batch = shape_of(found[1], int(found[2])), _batch_of(row)
+    shape = shape_of(found[1], int(found[2]))
     if not is_file:
         proportion = _MEMORY_PROPORTIONS[found[1]]
         return SquadBert(shape, form, batch, dtype, memory_proportion=proportion)

@@ -25,6 +25,9 @@ RECURRENT, RECURRENT_BACKWARD = "popple.recurrent", "popple.recurrent_backward"
 CTC, CTC_BACKWARD = "popple.ctc", "popple.ctc_backward"
 """Connectionist temporal classification, and its gradient."""
 
+GELU_ERF = "popple.gelu_erf"
+"""GELU by the error function itself, which PopART has as an op beside its own GELU."""
+
 NOTE = "note"
 """The kind of a MARK whose text is the text form of `popple.graph.Notes`."""
 

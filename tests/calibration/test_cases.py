@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.calibration import roformer
 from benchmarks.calibration.bert import Bert, Form, Layer, Shape, Stage, with_dtype
 from benchmarks.calibration.clip import Clip
 from benchmarks.calibration.compiler import TOOLS, start_cycles
@@ -217,7 +218,8 @@ def test_modules_take_what_the_rows_feed_them() -> None:
     ids = torch.zeros(2, 77, dtype=torch.int32)
     by_image, by_text = Clip()(images, ids)
     assert (by_image.shape, by_text.shape) == ((1, 2), (2, 1))
-    assert RoFormer(77)(ids, ids, ids.float()).shape == (2, 2)
+    for form in (roformer.Form(), roformer.Form(True, True)):
+        assert RoFormer(77, form)(ids, ids, ids.float()).shape == (2, 2)
 
 
 def test_early_rounds_of_mlperf_validate_by_steps_of_training() -> None:
@@ -256,8 +258,34 @@ def test_a_loop_that_waits_costs_its_call_and_its_lists() -> None:
 def test_programs_that_train_multiply_scores() -> None:
     settings = read_settings(PUBLIC["PopART Base 128"])
     layer = pretraining_module(Shape(12, 16, 2, 8, 32), settings).bert.layers[0]
-    scores = torch.full((2, 2), 24.0)
     assert isinstance(layer, Layer)
     assert not layer.attention.form.has_divided_scores
-    # As a division by the same number would.
-    assert layer.attention.scaled(scores, 8.0).eq(3.0).all()
+
+
+def test_scores_are_the_same_however_they_are_scaled() -> None:
+    x, shape = torch.randn(1, 8, 16), Shape(1, 16, 2, 8, 32)
+    forms = (
+        Form(),
+        Form(has_divided_scores=False),
+        Form(has_scaled_queries=True),
+    )
+    found: list[torch.Tensor] = []
+    for form in forms:
+        torch.manual_seed(0)
+        layer = Layer(shape, form)
+        for parameter in layer.parameters():
+            torch.nn.init.normal_(parameter)
+        found.append(layer(x, None).detach())
+    assert torch.allclose(found[0], found[1], atol=1e-5)
+    assert torch.allclose(found[0], found[2], atol=1e-5)
+
+
+def test_queries_are_turned_alike_by_pairs_and_by_a_product() -> None:
+    x, angles = torch.randn(3, 4), torch.randn(3, 2)
+    pairs = roformer.turned_pairs(x, angles.cos(), angles.sin())
+    # Of each pair of elements the second comes first, with another sign.
+    places = torch.zeros(4, 4)
+    places[0, 1], places[1, 0], places[2, 3], places[3, 2] = 1, -1, 1, -1
+    twice = angles.repeat_interleave(2, -1)
+    product = roformer.turned_by_product(x, twice.cos(), twice.sin(), places)
+    assert torch.allclose(pairs, product, atol=1e-6)

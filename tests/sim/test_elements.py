@@ -16,7 +16,7 @@ from popple.program import (
 from popple.sim import Memory
 from popple.sim.elements import TAIL_BYTES
 from popple.sim.liveness import find_liveness
-from popple.sim.memory import find_memory
+from popple.sim.memory import CODE, find_memory
 from popple.target import Chip
 from tests.sim.machines import bow_chip, one_chip, tiles, use
 
@@ -129,3 +129,31 @@ def test_gaps_decide_whether_a_program_fits() -> None:
     # The same bytes would fit without the rule.
     free = product(100, field, num_partials=2 * ELEMENT, fast=False)
     assert memory_of(free).fits
+
+
+def gathering(source: int, gathered: int) -> Program:
+    """Copies bring `gathered` bytes together, `source` of which lie on the tile."""
+    main = Sequence((use((), ("x",)), use(("x",), ("g",)), use(("g",))))
+    return one_chip(
+        main,
+        Variable("x", tiles(source, 0, 0, 0)),
+        Variable("g", tiles(gathered, 0, 0, 0), is_gathered=True),
+    )
+
+
+def test_what_copies_gather_lies_behind_what_they_read_and_that_behind_code() -> None:
+    # One element of code, as few as it has; what is read takes one, then two.
+    assert end_of(gathering(100, 1000)) == 2 * ELEMENT + 1000 + TAIL_BYTES
+    assert end_of(gathering(ELEMENT + 4, 1000)) == 3 * ELEMENT + 1000 + TAIL_BYTES
+
+
+def test_what_arrives_from_other_tiles_alone_leaves_no_gap() -> None:
+    memory = memory_of(gathering(0, 1000))
+    assert memory.total_with_gaps == memory.total
+
+
+def test_without_code_what_copies_read_lies_lowest() -> None:
+    memory = memory_of(gathering(100, 1000))
+    data = {c: v for c, v in memory.always_live.items() if c not in CODE}
+    bare = replace(memory, always_live=data)
+    assert bare.total_with_gaps[0] == ELEMENT + 1000 + TAIL_BYTES

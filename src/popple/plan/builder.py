@@ -235,10 +235,18 @@ class PlanBuilder:
         first: int,
         last: int | None = None,
         category: Category = Category.VARIABLE,
+        is_gathered: bool = False,
     ) -> None:
         """Occupy memory from step `first` to `last`, by default the latest step."""
         end = self.position - 1 if last is None else last
-        temporary = Temporary(name, bytes_by_tile, first, end, category=category)
+        temporary = Temporary(
+            name,
+            bytes_by_tile,
+            first,
+            end,
+            category=category,
+            is_gathered=is_gathered,
+        )
         self._temporaries.append(temporary)
 
     def begin(
@@ -300,12 +308,15 @@ class PlanBuilder:
         What lies in interleaved memory may have a name of its own.
         """
         at = self.position
-        # Memory regions have peaks of their own, which need not fall together.
-        for is_interleaved, own in ((False, name), (True, interleaved or name)):
-            held = [t for t in body.temporaries if t.is_interleaved is is_interleaved]
+        # What has a place of its own has a peak of its own, which need not fall
+        # together with others.
+        for place in ((False, False), (True, False), (False, True)):
+            held = [t for t in body.temporaries if _place_of(t) == place]
             if held:
                 peak = _peak_bytes(held, body.position)
-                self._temporaries.append(Temporary(own, peak, at, at, is_interleaved))
+                own = interleaved or name if place[0] else name
+                peaked = Temporary(own, peak, at, at, place[0], is_gathered=place[1])
+                self._temporaries.append(peaked)
         self.add(Loop(count, tuple(body.steps)))
         self.flops += count * body.flops
 
@@ -331,6 +342,11 @@ class PlanBuilder:
             is_memory_bound,
             is_interleaved,
         )
+
+
+def _place_of(temporary: Temporary) -> tuple[bool, bool]:
+    """Whether it is interleaved, and whether copies gather it."""
+    return temporary.is_interleaved, temporary.is_gathered
 
 
 def _peak_bytes(temporaries: Sequence[Temporary], num_steps: int) -> TileVector:

@@ -145,6 +145,7 @@ class Temporary:
     is_interleaved: bool = False
     category: Category = Category.VARIABLE
     is_operand: bool = False
+    is_gathered: bool = False
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,11 @@ def parse_program(text: str) -> Program:
     )
 
 
+_PLACES = ["always_live", "interleaved", "operand", "gathered"]
+
+
 def _parse_variable(part: Statement) -> Variable:
-    part.expect(2, ["category"], ["always_live", "interleaved", "operand"])
+    part.expect(2, ["category"], _PLACES)
     category = part.text("category") or Category.VARIABLE.value
     return Variable(
         part.text(0),
@@ -82,6 +85,7 @@ def _parse_variable(part: Statement) -> Variable:
         "always_live" in part.flags,
         "interleaved" in part.flags,
         "operand" in part.flags,
+        "gathered" in part.flags,
     )
 
 

@@ -73,6 +73,7 @@ def _variable_line(variable: Variable) -> str:
         "always_live" if variable.is_always_live else "",
         "interleaved" if variable.is_interleaved else "",
         "operand" if variable.is_operand else "",
+        "gathered" if variable.is_gathered else "",
     )
 
 

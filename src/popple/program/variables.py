@@ -43,7 +43,8 @@ class Variable:
     `bytes_by_tile` spans all tiles of all chips of a replica. `is_interleaved`: the
     variable lies in the memory region that can be read two words a cycle.
     `is_operand`: it is read while interleaved variables are written, so that it shares
-    no memory element with them.
+    no memory element with them. `is_gathered`: copies on its tile, which read and write
+    in one cycle, bring it together, so that it shares no element with what they read.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Variable:
     is_always_live: bool = False
     is_interleaved: bool = False
     is_operand: bool = False
+    is_gathered: bool = False
 
     def __post_init__(self) -> None:
         if any(value < 0 for _, value in self.bytes_by_tile.runs):

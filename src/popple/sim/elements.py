@@ -6,6 +6,9 @@ lie in interleaved memory, in elements that hold none of their operands. Memory 
 filled in this order: always-live data, other live variables, the operands of the
 vertex; then interleaved variables, the partials among them. Gaps between are filled
 with other live variables that are smaller than an element; what is left is lost.
+Copies on a tile read and write a word in one cycle, too (Poplar's vertices
+`StridedCopy64BitMultiAccess` in published profiles): what they bring together lies in
+elements behind those that they read, which lie behind the elements of code.
 Addresses are not assigned (docs/decisions/0011).
 """
 
@@ -15,10 +18,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from popple.program import Execute, Numbering, TileVector, Variable
+from popple.program import (
+    Exchange,
+    Execute,
+    Numbering,
+    Program,
+    TileVector,
+    Variable,
+    add_all,
+    combine,
+    maximum_of,
+)
 from popple.sim.liveness import Liveness
 from popple.sim.sweep import Counts, Sweep
 from popple.target import Chip
+from popple.units import ceil_div
 
 TAIL_BYTES = 24
 """Bytes behind interleaved data, which loads that run ahead may touch: in all published
@@ -64,6 +78,48 @@ def find_reach(
         end = np.maximum(start + fast_held[span] + TAIL_BYTES, packed)
         reach[span] = np.maximum(reach[span], np.where(partials, end, 0))
     return sweep.to_vector(reach)
+
+
+def find_gathered(program: Program, steps: Numbering, chip: Chip) -> TileVector:
+    """Where data end that copies bring together, from an element boundary on.
+
+    What the copies read lies in front of them. Tiles that hold none of that only
+    receive, and have no boundary.
+    """
+    size = chip.memory_element_bytes
+    ends = {
+        _gathered_end(source, program.variables[name].bytes_by_tile, size): None
+        for name, source in _find_sources(program, steps)
+    }
+    return maximum_of([TileVector.zeros(program.num_tiles), *ends])
+
+
+def _gathered_end(source: TileVector, gathered: TileVector, size: int) -> TileVector:
+    return combine(
+        lambda each: (
+            ceil_div(each[0], size) * size + each[1] + TAIL_BYTES
+            if each[0] and each[1]
+            else 0
+        ),
+        [source, gathered],
+    )
+
+
+def _find_sources(
+    program: Program, steps: Numbering
+) -> Iterator[tuple[str, TileVector]]:
+    """(gathered variable, what the step that first writes it reads)"""
+    variables, seen = program.variables, set[str]()
+    for row in steps:
+        if not isinstance(row.step, Exchange | Execute):
+            continue
+        names, reads = row.step.writes, row.step.reads
+        found = [n for n in names if variables[n].is_gathered and n not in seen]
+        seen.update(found)
+        for name in found:
+            read = [variables[n] for n in reads if not variables[n].is_gathered]
+            vectors = (v.bytes_by_tile for v in read)
+            yield name, add_all(vectors, program.num_tiles)
 
 
 def _find_small(variables: Iterable[Variable], chip: Chip) -> list[Variable]:

@@ -16,11 +16,12 @@ from popple.program import (
     chip_maxima,
     combine,
 )
-from popple.sim.elements import find_reach
+from popple.sim.elements import find_gathered, find_reach
 from popple.sim.footprint import code_and_state
 from popple.sim.liveness import Liveness
 from popple.sim.sweep import Sweep, find_peak
 from popple.target import Chip
+from popple.units import ceil_div
 
 CODE = (
     Category.CONTROL_CODE,
@@ -39,7 +40,8 @@ class Memory:
     `always_live` and `transient` sort the bytes by category; transient ones are those
     at the step at which the tile is fullest (`peak_step_by_tile`). `interleaved` are
     the most bytes that must lie in the interleaved region at once. `reach` is the
-    highest address while vertices run that need operands in different memory elements.
+    highest address while vertices run that need operands in different memory elements;
+    `gathered` that of data which copies bring together, counted from behind the code.
     """
 
     always_live: Mapping[Category, TileVector]
@@ -47,9 +49,11 @@ class Memory:
     peak_step_by_tile: TileVector
     interleaved: TileVector
     reach: TileVector
+    gathered: TileVector
     num_chips: int
     tile_memory_bytes: int
     interleaved_start_bytes: int
+    memory_element_bytes: int
 
     @cached_property
     def always_live_bytes(self) -> TileVector:
@@ -77,12 +81,26 @@ class Memory:
 
         Interleaved data lie behind the plain region, full or not.
         """
-        # Three lower bounds, none of which implies another: everything packed, the
-        # plain region with interleaved data behind it, and the boundaries of elements.
-        start = self.interleaved_start_bytes
+        # Four lower bounds, none of which implies another: everything packed, the
+        # plain region with interleaved data behind it, and the boundaries of elements,
+        # of the convolution units and of copies.
+        start, size = self.interleaved_start_bytes, self.memory_element_bytes
         return combine(
-            lambda each: max(each[0], start + each[1] if each[1] else 0, each[2]),
-            [self.total, self.interleaved, self.reach],
+            lambda each: max(
+                each[0],
+                start + each[1] if each[1] else 0,
+                each[2],
+                each[3] + ceil_div(each[4], size) * size if each[3] else 0,
+            ),
+            [self.total, self.interleaved, self.reach, self.gathered, self._code_bytes],
+        )
+
+    @cached_property
+    def _code_bytes(self) -> TileVector:
+        """Instructions on every tile."""
+        return add_all(
+            (self.always_live[each] for each in CODE if each in self.always_live),
+            len(self.interleaved),
         )
 
     @cached_property
@@ -90,14 +108,10 @@ class Memory:
         """Bytes by which tiles are too small, for data or for code; 0 if they fit."""
         # Instructions are fetched from the plain region only: a tile with room
         # elsewhere still overflows if its code exceeds that region.
-        code = add_all(
-            (self.always_live[each] for each in CODE if each in self.always_live),
-            len(self.interleaved),
-        )
         capacity, plain = self.tile_memory_bytes, self.interleaved_start_bytes
         return combine(
             lambda each: max(each[0] - capacity, each[1] - plain, 0),
-            [self.total_with_gaps, code],
+            [self.total_with_gaps, self._code_bytes],
         )
 
     @property
@@ -132,9 +146,11 @@ def find_memory(
         peak.step_by_tile,
         _interleaved([*always, *variables], liveness, program.num_tiles),
         find_reach(transient, steps, liveness, sweep, stays, chip),
+        find_gathered(program, steps, chip),
         program.num_chips,
         chip.tile_memory_bytes,
         chip.interleaved_start_bytes,
+        chip.memory_element_bytes,
     )
 
 

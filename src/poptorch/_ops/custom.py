@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from popple.capture.torch import gelu_erf
+
 from .._errors import Error
 from .._tracing.trace import isRunningOnIpu
 from .checks import check_tensor
@@ -144,3 +146,9 @@ def _fast_gather_last_dim(data: torch.Tensor, index: torch.Tensor) -> torch.Tens
             f"in the last at most, not {list(data.shape)} and {list(index.shape)}."
         )
     return torch.gather(data, -1, index)
+
+
+@registerCustomOp("GeluErf", "ai.graphcore")
+def _gelu_erf(x: torch.Tensor) -> torch.Tensor:
+    """PopART's own op: `F.gelu` becomes another, which is tanh of a polynomial."""
+    return gelu_erf(x)

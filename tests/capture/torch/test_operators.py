@@ -9,7 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from popple.capture.torch import ActiveTrace, HostFunction, mark, print_tensor
+from popple.capture.torch import (
+    ActiveTrace,
+    HostFunction,
+    gelu_erf,
+    mark,
+    print_tensor,
+)
 from popple.errors import CaptureError
 from popple.tensor_text import TensorFormat
 from tests.capture.torch.tracing import operators, replayed, trace
@@ -42,6 +48,28 @@ def test_a_mark_is_the_same_tensor_in_memory_of_its_own() -> None:
     assert torch.equal(result, X)
     assert result.data_ptr() != X.data_ptr()
     assert operators(step)[0] == "popple.mark"
+
+
+class Exact(nn.Module):
+    """The loss of a weight behind GELU by the error function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(X.clone())
+
+    def forward(self) -> Tensor:
+        found = gelu_erf(self.weight)
+        return nn.functional.mse_loss(found, torch.zeros(2), reduction="sum")
+
+
+def test_gelu_by_the_error_function_has_the_gradient_of_gelu() -> None:
+    weight = X.clone().requires_grad_()
+    nn.functional.gelu(weight).square().sum().backward()
+    step = trace(Exact(), train=True)
+    assert "popple.gelu_erf" in operators(step)
+    _, gradient = replayed(step, X)
+    assert weight.grad is not None
+    assert torch.allclose(gradient, weight.grad)
 
 
 def test_a_tensor_and_its_gradient_are_printed(

@@ -54,6 +54,24 @@ def test_each_block_is_decomposed_and_all_but_the_last_inverted() -> None:
     assert group.cycles_by_tile.maximum == cholesky_cycles(16)
 
 
+def gathered(found: OpPlan) -> list[int]:
+    return [t.bytes_by_tile.maximum for t in found.temporaries if t.is_gathered]
+
+
+def test_a_block_is_gathered_word_by_word() -> None:
+    # 16 x 16 floats, in place: nothing else is held for the one block.
+    assert gathered(decomposed(16, 16)) == [1024]
+    # The block and its right-hand side go to one tile, for the substitution.
+    assert gathered(solved(64, 1, 64)) == [64 * 64 * 4 + 64 * 4]
+
+
+def test_single_halves_of_columns_are_not_copied_by_words() -> None:
+    kind = f16(1, 16, 16)
+    signature = make("cholesky", [kind], [kind], is_upper=True)
+    found = plan(replace(signature, notes=Notes(block_size=16)), (None,))
+    assert gathered(found) == []
+
+
 def test_one_block_needs_no_products() -> None:
     assert not computed(decomposed(16, 64).steps, "invert")
 

@@ -202,6 +202,14 @@ def test_the_gather_that_comes_with_poptorch() -> None:
         run(gather, torch.ones(2, 2))
 
 
+def test_gelu_by_the_error_function_is_an_op_of_its_own() -> None:
+    def exact(x: Tensor) -> Tensor:
+        return poptorch.custom_op([x], "GeluErf", "ai.graphcore", 1, [x])[0]
+
+    x = torch.tensor([-1.0, 0.5])
+    assert torch.allclose(run(exact, x), torch.nn.functional.gelu(x))
+
+
 def test_subclasses_of_dict_come_back_as_they_are() -> None:
     def forward(x: Tensor) -> Any:
         grown = defaultdict(list, {"a": x + 1})

@@ -14,6 +14,7 @@ from popple.capture.torch.libraries import PlainOperators, plain_operators
 from popple.capture.torch.lower import LoweredStep, LowerRequest, lower_step
 from popple.capture.torch.operators import (
     HostFunction,
+    gelu_erf,
     mark,
     note,
     note_node,
@@ -58,6 +59,7 @@ __all__ = [
     "constant_outputs",
     "find_loss",
     "find_overwritten",
+    "gelu_erf",
     "gradient_nodes",
     "is_random",
     "lower_step",

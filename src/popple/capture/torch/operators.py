@@ -2,6 +2,7 @@
 
     mark           the same tensor, with a note for the model of costs
     print_tensor   the same tensor, printed whenever the step runs
+    gelu_erf       GELU by the error function, dearer than what `F.gelu` becomes
     host_call      a Python function, run on the host in the middle of the step
 
 They are functional: what they return shares no memory with what they are given, and
@@ -19,6 +20,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import torch
+import torch.nn.functional as functional
 from torch import Tensor
 from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
@@ -26,6 +28,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from popple.errors import CaptureError
 from popple.graph import NO_NOTES, Notes, render_notes
 from popple.marks import (
+    GELU_ERF,
     HOST_CALL,
     HOST_FUNCTION,
     MARK,
@@ -59,6 +62,30 @@ def _pass_on(ctx: Any, gradient: Tensor) -> Gradients:
 
 
 mark.register_autograd(_pass_on)
+
+
+@torch.library.custom_op(
+    library_name(GELU_ERF), mutates_args=(), schema="(Tensor x) -> Tensor"
+)
+def gelu_erf(x: Tensor) -> Tensor:
+    """x times the share of a normal distribution below x."""
+    return functional.gelu(x)
+
+
+@gelu_erf.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def _keep_argument(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _gelu_gradient(ctx: Any, gradient: Tensor) -> Tensor:
+    return torch.ops.aten.gelu_backward(gradient, *ctx.saved_tensors)
+
+
+gelu_erf.register_autograd(_gelu_gradient, setup_context=_keep_argument)
 
 
 def note(x: Tensor, notes: Notes) -> Tensor:

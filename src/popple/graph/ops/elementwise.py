@@ -25,6 +25,7 @@ _UNARY = {
     "sigmoid": "logistic function",
     "relu": "max(x, 0)",
     "gelu": "Gaussian error linear unit",
+    "gelu_erf": "Gaussian error linear unit by the error function, not by tanh",
     "silu": "x sigmoid(x), also called swish",
     "leaky_relu": "x or a multiple of x below 0",
     "elu": "x or e to the x, minus 1, below 0",

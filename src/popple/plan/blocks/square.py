@@ -25,11 +25,13 @@ class BlockLayout:
     """`batch` matrices of `size` rows in square blocks of `block` rows.
 
     One block for all is no block: elements are then dealt out as widely as may be.
+    An upper factor is stored by columns.
     """
 
     tensor: TensorType
     block: int
     chip: Chip
+    has_columns: bool = False
 
     @property
     def batch(self) -> int:
@@ -44,6 +46,11 @@ class BlockLayout:
         least = self.block * self.tensor.dtype.num_bytes
         even = ceil_div(self.tensor.num_bytes, self.chip.num_tiles)
         return ceil_div(max(least, even), grain) * grain
+
+    @property
+    def has_whole_words(self) -> bool:
+        """Whether neighbours in a row lie together in words of 64 bits."""
+        return not self.has_columns or self.tensor.dtype.num_bytes == 4
 
     @property
     def mapping(self) -> TileMapping:
@@ -69,7 +76,10 @@ class BlockLayout:
 
 @dataclass(frozen=True)
 class BlockWork:
-    """One vertex for each matrix: takes `taken` elements of it, gives `given` back."""
+    """One vertex for each matrix: takes `taken` elements of it, gives `given` back.
+
+    In place it gives back what it has taken.
+    """
 
     name: str
     codelet: Codelet
@@ -77,6 +87,7 @@ class BlockWork:
     flops: int
     taken: int
     given: int
+    is_in_place: bool = False
 
 
 def add_block_work(builder: PlanBuilder, layout: BlockLayout, work: BlockWork) -> None:
@@ -93,10 +104,14 @@ def add_block_work(builder: PlanBuilder, layout: BlockLayout, work: BlockWork) -
     group = VertexGroup(work.codelet, owners, cycles, flops, num_edges=3)
     builder.compute(work.name, group)
     results = owners.scaled(work.given * size)
-    # A block that fills its tile is worked on in place.
+    # A block that fills its tile is worked on where it is.
     if given.bytes_by_tile != results:
         builder.move(f"{work.name}/scatter", results, given.bytes_by_tile)
-        builder.hold(f"{work.name}/block", whole + results, first)
+        # Rows that fill words are copied word by word, single halves are not.
+        is_gathered = layout.has_whole_words
+        builder.hold(f"{work.name}/block", whole, first, is_gathered=is_gathered)
+        if not work.is_in_place:
+            builder.hold(f"{work.name}/result", results, first)
 
 
 def _owners(layout: BlockLayout) -> TileVector:

@@ -25,6 +25,7 @@ UNARY: dict[str, Rates] = {
     "cos": rates((2300, 1), (25, 1)),
     "tan": rates((5100, 1), (5700, 1)),
     "gelu": rates((10, 2), (5, 4)),
+    "gelu_erf": rates((22, 1), (16, 1)),
     "silu": rates((11, 2), (5, 4)),
     # Compiled from C++: 4 cycles more than the operation takes.
     "neg": rates((2, 2), (2, 4), (6, 1)),

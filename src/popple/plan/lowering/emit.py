@@ -302,6 +302,7 @@ class Emitter:
                 item.category,
                 is_interleaved=item.is_interleaved,
                 is_operand=item.is_operand,
+                is_gathered=item.is_gathered,
             )
             found.append((name, item))
         return found

@@ -50,7 +50,8 @@ def plan_gather(request: PlanRequest) -> OpPlan:
         # Tiles with other shares of the indices read the same part of the table.
         copies = _used(builder, split).scaled(size)
         builder.move("table/multicast", home.bytes_by_tile, copies, is_shared=True)
-        builder.hold("table", copies, builder.position - 1, builder.position)
+        last = builder.position
+        builder.hold("table", copies, last - 1, last, is_gathered=True)
     _add_slices(builder, "candidates", lookup, split, share.num_indices)
     builder.hold("indices", _index_needs(builder, split, share), first)
     if split.rows > 1:
@@ -153,7 +154,9 @@ def _add_updates(
     group = VertexGroup(codelet, used, used.scaled(cycles), None, 3)
     last = builder.compute("update", group)
     builder.hold("indices", _index_needs(builder, split, share), first)
-    builder.hold("rows/message", needs, last - 1, last, Category.MESSAGE)
+    builder.hold(
+        "rows/message", needs, last - 1, last, Category.MESSAGE, is_gathered=True
+    )
 
 
 def _add_up_partials(

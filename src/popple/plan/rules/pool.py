@@ -181,7 +181,9 @@ def _move(
         piece = together * (run if before == after else 1)
         builder.move(f"{name}/exchange", sent, received, piece)
     last = builder.position
-    builder.hold(f"{name}/message", received, first, last, Category.MESSAGE)
+    builder.hold(
+        f"{name}/message", received, first, last, Category.MESSAGE, is_gathered=True
+    )
 
 
 def _move_gradient(builder: PlanBuilder, problem: PoolProblem) -> PoolProblem:

@@ -39,14 +39,15 @@ def plan_cholesky(request: PlanRequest) -> OpPlan:
     tensor = request.signature.inputs[0]
     size = tensor.shape[-1]
     block = min(_block_size(request.signature), size)
-    layout = BlockLayout(tensor, block, builder.chip)
+    is_upper = request.signature.flag("is_upper")
+    layout = BlockLayout(tensor, block, builder.chip, has_columns=is_upper)
     source = request.inputs[0] or layout.mapping
     builder.rearrange("copy", tensor, source, layout.mapping)
     for begin in range(0, size, block):
         _add_decomposition(builder, layout, min(block, size - begin))
         if (rest := size - begin - block) > 0:
             _add_correction(builder, layout, rest)
-    _add_mask(builder, layout, request.signature.flag("is_upper"))
+    _add_mask(builder, layout, is_upper)
     builder.note("blocks", ceil_div(size, block))
     return builder.finish([layout.mapping], (layout.mapping,))
 
@@ -91,6 +92,7 @@ def _add_decomposition(builder: PlanBuilder, layout: BlockLayout, size: int) -> 
         triangle_flops(size),
         taken=size * size,
         given=size * size,
+        is_in_place=True,
     )
     add_block_work(builder, layout, work)
 

@@ -7,6 +7,7 @@ from torch.fx import Node
 from popple.capture.torch.aten.forms import Lowering, emit_one, one_op, same_value
 from popple.capture.torch.builder import NodeContext
 from popple.graph import DType, TensorType
+from popple.marks import GELU_ERF
 
 # Operators that the machine has no codelet for get the kind of the nearest one in cost;
 # values do not come from here.
@@ -220,6 +221,7 @@ def lower_convert(context: NodeContext) -> None:
 
 LOWERINGS: dict[str, Lowering] = {
     **{f"aten.{name}": one_op(kind) for name, kind in _KINDS.items()},
+    GELU_ERF: one_op("gelu_erf"),
     "aten.pow": lower_pow,
     "aten.hypot": lower_hypot,
     "aten.logaddexp": lower_log_of_sum,
