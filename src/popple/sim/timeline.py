@@ -34,7 +34,7 @@ HOST = "host"
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Slice:
     """A chip at work from one cycle to another.
 
