@@ -28,6 +28,8 @@ class Phase(enum.Enum):
     BACKWARD = "backward"
     UPDATE = "update"
 
+    __hash__ = object.__hash__  # as that of `DType`
+
 
 class Role(enum.Enum):
     """Where a Value comes from, which decides how long it lives."""
@@ -38,6 +40,8 @@ class Role(enum.Enum):
     CONSTANT = "constant"  # known when compiling, always live
     ARGUMENT = "argument"  # given to a function by the op that runs it
     ACTIVATION = "activation"  # made by an op, live until its last use
+
+    __hash__ = object.__hash__  # as that of `DType`
 
 
 class Strategy(enum.Enum):
@@ -58,7 +62,7 @@ class Redone(enum.Enum):
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Value:
     """One tensor. `storage` names the Value whose memory this one shares.
 
@@ -73,7 +77,7 @@ class Value:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Op:
     """One operation: `kind` names its OpDef in the op table.
 

@@ -11,7 +11,7 @@ from popple.quick import quick
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Signature:
     """What decides an op's plan and cost: kind, types, attributes and notes. Hashable.
 

@@ -24,6 +24,10 @@ class DType(enum.Enum):
     U8 = "u8"
     BOOL = "bool"
 
+    # Members are equal only to themselves. An Enum's own hash, that of its name, is a
+    # call of Python for each of a million look-ups.
+    __hash__ = object.__hash__
+
     @property
     def num_bytes(self) -> int:
         """Bytes of one element in tile memory."""
@@ -51,7 +55,7 @@ _FLOATS = frozenset({DType.F32, DType.F16, DType.BF16, DType.F8})
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TensorType:
     """Element type and shape; scalars have the shape `()`."""
 

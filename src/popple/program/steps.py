@@ -38,7 +38,7 @@ class Direction(enum.Enum):
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Execute:
     """One compute phase."""
 
@@ -52,7 +52,7 @@ class Execute:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """Tiles of one chip send to each other: a sync, then an exchange phase.
 
@@ -72,7 +72,7 @@ class Exchange:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GlobalExchange:
     """Chips send to each other over links, within a replica or between replicas.
 
@@ -95,7 +95,7 @@ class GlobalExchange:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StreamCopy:
     """Data between host (or streaming memory) and tiles: begin, mid, end."""
 
@@ -109,7 +109,7 @@ class StreamCopy:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sync:
     """A barrier of its own. Exchanges and stream copies bring the one they need."""
 
@@ -118,7 +118,7 @@ class Sync:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WriteUndef:
     """The end of a variable's contents: it is dead until written again."""
 
@@ -127,7 +127,7 @@ class WriteUndef:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sequence:
     """Steps one after the other."""
 
@@ -197,7 +197,7 @@ class Switch:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     """A function of the program, whose code exists once.
 

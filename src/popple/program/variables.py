@@ -34,9 +34,13 @@ class Category(enum.Enum):
     HOST_CODE = "hostExchangeCode"
     GLOBAL_CODE = "globalExchangeCode"
 
+    # Members are equal only to themselves. An Enum's own hash, that of its name, is a
+    # call of Python for each of a million look-ups.
+    __hash__ = object.__hash__
+
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Variable:
     """Bytes on tiles. Always-live variables keep their memory for the whole run.
 

@@ -36,7 +36,7 @@ class Codelet:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class VertexGroup:
     """Equal vertices on many tiles.
 
@@ -60,7 +60,7 @@ class VertexGroup:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ComputeSet:
     """Vertices that run in one compute phase, in no particular order."""
 

@@ -28,7 +28,7 @@ from popple.units import render_bytes, render_count
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StepRecord:
     """A step of an op: its name, what it does in words, and all its cycles."""
 

@@ -10,7 +10,7 @@ from popple.quick import quick
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cost:
     """What a part of a program takes: elapsed cycles by phase, work by kind.
 

@@ -21,7 +21,7 @@ from popple.target import Target
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ExecutedStep:
     """A step on one chip at one time, or rounds of a loop taken together.
 

@@ -218,19 +218,11 @@ def _apply(event: _Event, current: Counts) -> None:
 
 def _held_at(at_step: Counts, lives: Sequence[_Life]) -> dict[Category, Counts]:
     """What every segment holds at the step given for it, by category."""
-    held = {life.category: np.zeros_like(at_step) for life in _one_of_each(lives)}
+    categories = dict.fromkeys(life.category for life in lives)
+    held = {category: np.zeros_like(at_step) for category in categories}
     # Most lives end before any segment is fullest, or begin later.
     for life in _seen(lives, np.unique(at_step).tolist()):
         steps = at_step[life.where]
         is_live = (steps >= life.first) & (steps <= life.last)
         held[life.category][life.where] += life.values * is_live
     return held
-
-
-def _one_of_each(lives: Iterable[_Life]) -> Iterable[_Life]:
-    """A life of every category, in the order in which they come first."""
-    # By identity: members of an Enum are slow to look up.
-    found: dict[int, _Life] = {}
-    for life in lives:
-        found.setdefault(id(life.category), life)
-    return found.values()

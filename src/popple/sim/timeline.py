@@ -37,7 +37,7 @@ _TRAFFIC = (HOST, EXCHANGE)
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Slice:
     """A chip at work from one cycle to another.
 

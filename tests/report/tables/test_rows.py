@@ -54,6 +54,15 @@ def test_records_come_back_in_order(connection: sqlite3.Connection) -> None:
     assert select_rows(connection, "birds", ("sings",)) == [(1,), (0,)]
 
 
+def test_more_rows_than_a_statement_holds_come_back_in_order(
+    connection: sqlite3.Connection,
+) -> None:
+    # 999 parameters are 333 rows of three columns: two statements and one row alone.
+    birds = tuple(Bird(f"bird {number}", number) for number in range(2 * 333 + 1))
+    BIRDS.insert(connection, iter(birds))
+    assert BIRDS.select(connection) == birds
+
+
 def test_a_missing_table_has_no_rows(connection: sqlite3.Connection) -> None:
     assert select_rows(connection, "fish", ("name",)) == []
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 from torch.fx import Node
 
@@ -233,13 +233,12 @@ class NodeContext:
     @property
     def operator(self) -> str:
         """The operator's full name: `aten.add.Tensor`."""
-        return str(self.node.target)
+        return _full_name(self.node.target)
 
     @property
     def is_in_place(self) -> bool:
         """Whether the operator overwrites its first argument: `aten.add_.Tensor`."""
-        base = ".".join(self.operator.split(".")[:2])
-        return base.endswith("_") and not base.endswith("__")
+        return _is_in_place(self.node.target)
 
     def tensor(self, node: Any) -> Tensor:
         """The fake tensor of a node."""
@@ -259,8 +258,7 @@ class NodeContext:
         # An operator in place reads its first argument; an `out` is only written.
         unread = [] if self.is_in_place else self.overwritten
         named = [value for value in self.node.kwargs.values() if value not in unread]
-        leaves = pytree.tree_leaves((self.node.args, named))
-        nodes = (leaf for leaf in leaves if isinstance(leaf, Node))
+        nodes = _nodes_in((self.node.args, named))
         return [node for node in nodes if isinstance(node.meta.get("val"), Tensor)]
 
     def type_of(self, node: Any) -> TensorType:
@@ -322,3 +320,26 @@ class NodeContext:
             return
         supply = iter(names)
         self.finish([next(supply) if r is not None else None for r in results])
+
+
+# A step has a hundred different operators, and uses each hundreds of times.
+@lru_cache
+def _full_name(operator: Any) -> str:
+    return str(operator)
+
+
+@lru_cache
+def _is_in_place(operator: Any) -> bool:
+    base = ".".join(_full_name(operator).split(".")[:2])
+    return base.endswith("_") and not base.endswith("__")
+
+
+def _nodes_in(argument: Any) -> Iterator[Node]:
+    """The nodes among arguments of a node, in order."""
+    if isinstance(argument, Node):
+        yield argument
+    elif isinstance(argument, (tuple, list)):
+        for each in argument:
+            yield from _nodes_in(each)
+    elif isinstance(argument, dict):
+        yield from _nodes_in(list(argument.values()))

@@ -64,7 +64,7 @@ NO_BLOCK = Block("", -1, -1)
 
 
 @quick
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Tag:
     """Where an op comes from: phase, block, module path and the user's line.
 
@@ -165,6 +165,15 @@ class Tagger(TorchDispatchMode):
     def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
         if self._path and threading.get_ident() == self._thread:
             self._path.pop()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled while a step is traced, so nothing has to be kept out.
+
+        PyTorch asks; otherwise it would wrap what follows, which is called for every
+        operator, in a function that keeps its compiler out.
+        """
+        return False
 
     def __torch_dispatch__(
         self,

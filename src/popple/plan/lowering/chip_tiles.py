@@ -13,18 +13,28 @@ class ChipTiles:
     """Moves the parts of plans to the tiles of their chips.
 
     Equal layers share plans, and so the parts that were moved already: what is moved is
-    remembered. Groups are told apart by identity, since comparing them costs more than
-    moving them; whoever asks keeps them alive as long as this is in use.
+    remembered. Parts are first told apart by identity, since hashing vectors and
+    comparing groups takes longer; whoever asks keeps them alive as long as this is in
+    use. Equal vectors become one, whichever plan they are of.
     """
 
     def __init__(self, num_chips: int, tiles_per_chip: int) -> None:
         self._tiles_per_chip = tiles_per_chip
         self._num_tiles = num_chips * tiles_per_chip
         self._groups: dict[tuple[int, int], tuple[VertexGroup, ...]] = {}
+        self._known: dict[tuple[int, int], tuple[TileVector, TileVector]] = {}
         self._vectors: dict[tuple[TileVector, int], TileVector] = {}
 
     def vector(self, vector: TileVector, chip: int) -> TileVector:
         """A vector over the tiles of one chip, among those of all chips."""
+        key = (id(vector), chip)
+        if (known := self._known.get(key)) is None:
+            # With the vector itself: some are made for one question, and another could
+            # come to lie where it lay.
+            known = self._known[key] = vector, self._moved(vector, chip)
+        return known[1]
+
+    def _moved(self, vector: TileVector, chip: int) -> TileVector:
         key = (vector, chip)
         if (known := self._vectors.get(key)) is None:
             first = chip * self._tiles_per_chip

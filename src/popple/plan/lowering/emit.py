@@ -123,12 +123,13 @@ class Emitter:
             self._interleave(writes)
         last = len(plan.steps) - 1
         names = step_names(plan.steps)
+        inputs: dict[int, str] = {}
         for index, step in enumerate(plan.steps):
             # A plan does not tell when it writes: results are taken to live from its
             # last step on.
             made = writes if index == last else ()
             access = (
-                (*self._variables_read(op, step), *_alive(temporaries, index)),
+                (*self._variables_read(op, step, inputs), *_alive(temporaries, index)),
                 (*_begun(temporaries, index), *made),
             )
             steps.append(self._steps.lower(op, step, names[index], access))
@@ -235,17 +236,23 @@ class Emitter:
     def _variables_of(self, names: Iterable[str], chip: int) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.variable(name, chip) for name in names))
 
-    def _variables_read(self, op: Op, step: PlanStep) -> tuple[str, ...]:
-        """The variables of the inputs that a step reads, copies where there are."""
+    def _variables_read(
+        self, op: Op, step: PlanStep, inputs: dict[int, str]
+    ) -> tuple[str, ...]:
+        """The variables of the inputs that a step reads, copies where there are.
+
+        `inputs` are those of the op by position, as far as its steps so far read them.
+        """
         positions = _positions_read(step, len(op.inputs))
-        copies, chip = self._planned.copies.get(op.name, {}), source_chip(op)
-        names = (
-            copy_name(op, position)
-            if position in copies
-            else self.variable(op.inputs[position], chip)
-            for position in positions
-        )
-        return tuple(dict.fromkeys(names))
+        for position in positions:
+            if position not in inputs:
+                inputs[position] = self._variable_read(op, position)
+        return tuple(dict.fromkeys(map(inputs.__getitem__, positions)))
+
+    def _variable_read(self, op: Op, position: int) -> str:
+        if position in self._planned.copies.get(op.name, ()):
+            return copy_name(op, position)
+        return self.variable(op.inputs[position], source_chip(op))
 
     def _call_steps(self, first: Op) -> list[Step]:
         """The copies of weights to where the function that begins here has them.
@@ -324,7 +331,7 @@ def _read_roots(graph: Graph) -> frozenset[str]:
     return frozenset((*map(graph.root, read), *given))
 
 
-def _positions_read(step: PlanStep, num_inputs: int) -> Iterable[int]:
+def _positions_read(step: PlanStep, num_inputs: int) -> Sequenced[int]:
     """Positions of the inputs that a step reads, a loop those of its steps."""
     if isinstance(step, Loop):
         return sorted({p for s in step.steps for p in _positions_read(s, num_inputs)})

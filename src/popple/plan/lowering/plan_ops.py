@@ -167,9 +167,10 @@ class _Walk:
     def _note_chips(self, op: Op) -> None:
         chip = source_chip(op)
         for name in op.inputs:
-            home = self.chips.setdefault(self._graph.root(name), chip)
-            role = self._graph.values[self._graph.root(name)].role
-            if home != chip and role not in _GIVEN_EVERYWHERE:
+            root = self._graph.root(name)
+            home = self.chips.setdefault(root, chip)
+            is_away = home != chip
+            if is_away and self._graph.values[root].role not in _GIVEN_EVERYWHERE:
                 raise PlanError(
                     f"{op.kind} %{op.name} on chip {chip} reads %{name}, which lies "
                     f"on chip {home}.",

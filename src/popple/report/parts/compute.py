@@ -32,7 +32,7 @@ class VertexType:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class VertexInstances:
     """How many vertices of one type a compute set has on every tile."""
 
@@ -46,7 +46,7 @@ class VertexInstances:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ComputeSet:
     """Vertices that run in one phase; cycle vectors are one a chip, over its tiles.
 

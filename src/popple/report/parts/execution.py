@@ -23,7 +23,7 @@ NO_SPREAD = Spread(0, 0, 0)
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StepOnChip:
     """When the tiles of one chip ran a step.
 
@@ -45,7 +45,7 @@ class StepOnChip:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """One executed program, or a sync that no program asked for."""
 

@@ -15,7 +15,7 @@ InfoValue = str | int | float
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """What one op of the user's program costs in one run.
 
@@ -95,7 +95,7 @@ class ChipTime:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RoleBytes:
     """Bytes of one role on the fullest tile of a chip, when it is fullest."""
 
@@ -122,7 +122,7 @@ def bound_by(cycles_by_class: Mapping[str, int]) -> str:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TimelineSlice:
     """Something a chip does from one cycle to another."""
 
@@ -140,7 +140,7 @@ class TimelineSlice:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DebugContext:
     """A name in the user's program; debug ids of other records refer to it."""
 

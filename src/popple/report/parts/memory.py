@@ -93,7 +93,7 @@ class Category:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LivenessDelta:
     """By how much transient memory of a chip changes when a step begins."""
 

@@ -20,7 +20,7 @@ from popple.report.codec import Runs, length_of
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Traffic:
     """Bytes every tile of the machine sends and receives, and the cycles it takes.
 
@@ -69,7 +69,7 @@ class HostExchange:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ExecutePayload:
     """Runs a compute set."""
 
@@ -77,7 +77,7 @@ class ExecutePayload:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ExchangePayload:
     """Moves data between the tiles of each chip."""
 
@@ -87,7 +87,7 @@ class ExchangePayload:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChipExchangePayload:
     """Moves data between chips."""
 
@@ -121,7 +121,7 @@ class RepeatPayload:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CallPayload:
     """Calls a function of `function_programs`."""
 
@@ -156,7 +156,7 @@ Payload: TypeAlias = (
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ProgramNode:
     """One node of the program tree."""
 
@@ -180,7 +180,7 @@ class EntryProgram:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LivenessStep:
     """One visit of a program in depth-first order: the clock of liveness.
 

@@ -23,7 +23,7 @@ NO_CLASS_ID = 0
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LivenessClass:
     """Steps `[from, to)` at which every variable of the class is live."""
 
@@ -44,7 +44,7 @@ class LivenessClass:
 
 
 @quick
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Variable:
     """Bytes of one program variable that are live at the same steps.
 

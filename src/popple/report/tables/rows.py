@@ -6,10 +6,14 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, islice
 from operator import attrgetter
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from popple.report import codec
+
+_MAX_PARAMETERS = 999
+"""Of a statement, in every version of SQLite"""
 
 R = TypeVar("R")
 Encode: TypeAlias = Callable[[Any], Any]
@@ -125,9 +129,16 @@ def insert_rows(
     """Add rows of values to the named columns of a table."""
     # Some columns are words of SQL, such as `order`.
     quoted = [f'"{name}"' for name in names]
-    marks = ", ".join("?" * len(quoted))
-    statement = f"INSERT INTO {table} ({', '.join(quoted)}) VALUES ({marks})"
-    connection.executemany(statement, rows)
+    marks = f"({', '.join('?' * len(quoted))})"
+    statement = f"INSERT INTO {table} ({', '.join(quoted)}) VALUES "
+    # Running a statement takes SQLite as long as adding a row, and a report has a
+    # million rows: they are added many at a time.
+    size = max(1, _MAX_PARAMETERS // len(quoted))
+    together = statement + ", ".join([marks] * size)
+    supply = iter(rows)
+    while len(batch := list(islice(supply, size))) == size:
+        connection.execute(together, tuple(chain.from_iterable(batch)))
+    connection.executemany(statement + marks, batch)
 
 
 def select_rows(
