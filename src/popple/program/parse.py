@@ -73,7 +73,7 @@ def parse_program(text: str) -> Program:
 
 
 def _parse_variable(part: Statement) -> Variable:
-    part.expect(2, ["category"], ["always_live", "interleaved", "operand"])
+    part.expect(2, ["category", "operand"], ["always_live", "interleaved"])
     category = part.text("category") or Category.VARIABLE.value
     return Variable(
         part.text(0),
@@ -81,7 +81,7 @@ def _parse_variable(part: Statement) -> Variable:
         _choose(part, {c.value: c for c in Category}, category),
         "always_live" in part.flags,
         "interleaved" in part.flags,
-        "operand" in part.flags,
+        part.integer("operand", 0),
     )
 
 

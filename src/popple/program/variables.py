@@ -42,8 +42,9 @@ class Variable:
 
     `bytes_by_tile` spans all tiles of all chips of a replica. `is_interleaved`: the
     variable lies in the memory region that can be read two words a cycle.
-    `is_operand`: it is read while interleaved variables are written, so that it shares
-    no memory element with them.
+    `operand`: it is read while interleaved variables are written, so that it shares
+    no memory element with them, nor with other operands; parts of one operand have the
+    same number, 0 is none.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Variable:
     category: Category = Category.VARIABLE
     is_always_live: bool = False
     is_interleaved: bool = False
-    is_operand: bool = False
+    operand: int = 0
 
     def __post_init__(self) -> None:
         if any(value < 0 for _, value in self.bytes_by_tile.runs):

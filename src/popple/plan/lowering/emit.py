@@ -301,7 +301,7 @@ class Emitter:
                 self._tiles.vector(item.bytes_by_tile, op.chip),
                 item.category,
                 is_interleaved=item.is_interleaved,
-                is_operand=item.is_operand,
+                operand=item.operand,
             )
             found.append((name, item))
         return found
