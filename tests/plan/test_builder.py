@@ -62,9 +62,9 @@ def test_operands_of_units_are_marked() -> None:
     made = builder()
     add_copies(made, 1)
     made.begin("weights", on_all(8))
-    made.mark_operand("weights")
-    made.mark_operand("never begun")
-    assert [t.is_operand for t in made.temporaries] == [True]
+    made.mark_operand("weights", 2)
+    made.mark_operand("never begun", 1)
+    assert [t.operand for t in made.temporaries] == [2]
 
 
 def test_a_loop_holds_the_peak_of_its_body() -> None:

@@ -32,8 +32,8 @@ def product(
     main = Sequence((use((), ("x", "w")), vertex, use(("p",))))
     return one_chip(
         main,
-        Variable("x", tiles(field, 0, 0, 0), is_operand=True),
-        Variable("w", tiles(weights, 0, 0, 0), is_operand=True),
+        Variable("x", tiles(field, 0, 0, 0), operand=1),
+        Variable("w", tiles(weights, 0, 0, 0), operand=2),
         Variable("p", tiles(num_partials, 0, 0, 0), is_interleaved=fast),
         Variable("k", tiles(kept, 0, 0, 0), is_always_live=True),
     )
@@ -62,15 +62,21 @@ def test_partials_share_no_element_with_what_spills_out_of_the_plain_region() ->
     assert end_of(product(0, one_over - 4)) == REGION_1 + 1000 + TAIL_BYTES
 
 
-def test_weights_begin_in_an_element_of_their_own() -> None:
-    field = REGION_1 - OVERHEAD + 4  # ends in the first interleaved pair
-    pairs = 2 * 2 * ELEMENT  # that one and that of the weights
-    assert end_of(product(100, field)) == REGION_1 + pairs + 1000 + TAIL_BYTES
-    # In the plain region elements are half as large.
-    field = REGION_1 - 2 * ELEMENT - OVERHEAD + 4
-    assert end_of(product(ELEMENT, field)) == REGION_1 + 1000 + TAIL_BYTES
+def test_operands_begin_in_elements_of_their_own() -> None:
+    # Code, six elements and four bytes; the next one begins with the eighth element
+    # and ends four bytes behind the 13 of the plain region.
+    six = 6 * ELEMENT
     above = REGION_1 + 2 * ELEMENT + 1000 + TAIL_BYTES
-    assert end_of(product(ELEMENT + 4, field)) == above
+    assert end_of(product(six + 4, six + 4)) == above
+
+
+def test_parts_of_an_operand_share_elements() -> None:
+    six = 6 * ELEMENT
+    whole = product(six + 4, six + 4)
+    parts = dict(whole.variables)
+    parts["w"] = replace(parts["w"], operand=parts["x"].operand)
+    # Twelve elements, eight bytes and the code fit below the partials.
+    assert end_of(replace(whole, variables=parts)) == REGION_1 + 1000 + TAIL_BYTES
 
 
 def test_operands_lie_side_by_side_on_a_chip_that_does_not_part_them() -> None:

@@ -267,11 +267,11 @@ class PlanBuilder:
             last = max(found.first, self.position - 1)
             self._temporaries[self._begun[name]] = replace(found, last=last)
 
-    def mark_operand(self, name: str) -> None:
+    def mark_operand(self, name: str, number: int) -> None:
         """It shares no memory element with what is written while it is read."""
         if name in self._begun:
             found = self._temporaries[self._begun[name]]
-            self._temporaries[self._begun[name]] = replace(found, is_operand=True)
+            self._temporaries[self._begun[name]] = replace(found, operand=number)
 
     def _begin(
         self, name: str, bytes_by_tile: TileVector, first: int, is_interleaved: bool

@@ -144,7 +144,7 @@ class Temporary:
     last: int
     is_interleaved: bool = False
     category: Category = Category.VARIABLE
-    is_operand: bool = False
+    operand: int = 0
     is_gathered: bool = False
 
 

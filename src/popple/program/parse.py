@@ -72,11 +72,11 @@ def parse_program(text: str) -> Program:
     )
 
 
-_PLACES = ["always_live", "interleaved", "operand", "gathered"]
+_PLACES = ["always_live", "interleaved", "gathered"]
 
 
 def _parse_variable(part: Statement) -> Variable:
-    part.expect(2, ["category"], _PLACES)
+    part.expect(2, ["category", "operand"], _PLACES)
     category = part.text("category") or Category.VARIABLE.value
     return Variable(
         part.text(0),
@@ -84,7 +84,7 @@ def _parse_variable(part: Statement) -> Variable:
         _choose(part, {c.value: c for c in Category}, category),
         "always_live" in part.flags,
         "interleaved" in part.flags,
-        "operand" in part.flags,
+        part.integer("operand", 0),
         "gathered" in part.flags,
     )
 

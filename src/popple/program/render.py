@@ -72,7 +72,7 @@ def _variable_line(variable: Variable) -> str:
         "" if is_plain else f"category={_quote(variable.category.value)}",
         "always_live" if variable.is_always_live else "",
         "interleaved" if variable.is_interleaved else "",
-        "operand" if variable.is_operand else "",
+        f"operand={variable.operand}" if variable.operand else "",
         "gathered" if variable.is_gathered else "",
     )
 

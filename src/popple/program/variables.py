@@ -46,9 +46,10 @@ class Variable:
 
     `bytes_by_tile` spans all tiles of all chips of a replica. `is_interleaved`: the
     variable lies in the memory region that can be read two words a cycle.
-    `is_operand`: it is read while interleaved variables are written, so that it shares
-    no memory element with them. `is_gathered`: copies on its tile, which read and write
-    in one cycle, bring it together, so that it shares no element with what they read.
+    `operand`: it is read while interleaved variables are written, so that it shares
+    no memory element with them, nor with other operands; parts of one operand have the
+    same number, 0 is none. `is_gathered`: copies on its tile, which read and write in
+    one cycle, bring it together, so that it shares no element with what they read.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Variable:
     category: Category = Category.VARIABLE
     is_always_live: bool = False
     is_interleaved: bool = False
-    is_operand: bool = False
+    operand: int = 0
     is_gathered: bool = False
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ Addresses are not assigned (docs/decisions/0011).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -63,10 +64,13 @@ def find_reach(
     for (step_id, held), (_, fast_held), (_, small_held) in zip(
         sweep.at(wanted), fast.at(wanted), small.at(wanted), strict=True
     ):
-        vectors = [transient[name].bytes_by_tile for name in wanted[step_id]]
-        span, partials = sweep.spread(vectors[-1])
+        operands, written = wanted[step_id]
+        span, partials = sweep.spread(written)
         # Only tiles with partials count, so everything is cut to their segments.
-        read = [_within(span, sweep, vector) for vector in vectors[:-1]]
+        read = [
+            functools.reduce(np.add, (_within(span, sweep, part) for part in parts))
+            for parts in operands
+        ]
         plain = always[span] + held[span] - fast_held[span]
         end = _end_of(plain - small_held[span] - sum(read), read, chip)
         # A boundary at the partials even if the plain region is not full: interleaved
@@ -127,15 +131,15 @@ def _find_small(variables: Iterable[Variable], chip: Chip) -> list[Variable]:
     return [
         variable
         for variable in variables
-        if not (variable.is_interleaved or variable.is_operand)
+        if not (variable.is_interleaved or variable.operand)
         and variable.bytes_by_tile.maximum <= chip.memory_element_bytes
     ]
 
 
 def _find_vertices(
     transient: Mapping[str, Variable], steps: Numbering
-) -> Iterator[tuple[int, list[str]]]:
-    """(step, what its vertices read, in order, and last what they write interleaved)"""
+) -> Iterator[tuple[int, tuple[list[list[TileVector]], TileVector]]]:
+    """(step, (the parts of each operand, what is written interleaved))"""
     for row in steps:
         if not isinstance(row.step, Execute):
             continue
@@ -143,8 +147,13 @@ def _find_vertices(
         written = [n for n in step.writes if n in transient]
         partials = [name for name in written if transient[name].is_interleaved]
         if partials:
-            read = [n for n in step.reads if n in transient and transient[n].is_operand]
-            yield row.id, [*read, partials[-1]]
+            read = [transient[name] for name in step.reads if name in transient]
+            operands: dict[int, list[TileVector]] = {}
+            for each in read:
+                if each.operand:
+                    operands.setdefault(each.operand, []).append(each.bytes_by_tile)
+            written = transient[partials[-1]].bytes_by_tile
+            yield row.id, (list(operands.values()), written)
 
 
 def _within(span: slice, sweep: Sweep, vector: TileVector) -> Counts:

@@ -53,3 +53,10 @@ def test_lamb_adds_two_norms() -> None:
     lamb = plan(make("lamb_update", [WEIGHT] * 4, [WEIGHT] * 3))
     adam = plan(make("adam_update", [WEIGHT] * 4, [WEIGHT] * 3))
     assert len(lamb.steps) - len(adam.steps) == 2 * len("CMCMC")
+
+
+def test_the_gradient_is_free_once_the_state_has_it() -> None:
+    made = plan(make("adam_update", [WEIGHT] * 4, [WEIGHT] * 3), (HOME,) * 4)
+    reads = [step.reads for step in made.steps if isinstance(step, Compute)]
+    # Two moments take it; the step and the weight are made of those.
+    assert reads == [None, None, (0, 2, 3), (0, 2, 3)]

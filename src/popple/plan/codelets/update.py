@@ -32,6 +32,18 @@ PASSES: dict[str, tuple[tuple[str, Rates], ...]] = {
 }
 PASSES["lamb_update"] = PASSES["adam_update"]
 
+GRADIENT_PASSES = {
+    "sgd_update": 1,
+    "accumulate": 1,
+    "momentum_update": 1,
+    "adam_update": 2,
+    "rmsprop_update": 2,
+    "lamb_update": 2,
+}
+"""Passes until the gradient is not read any more. The rest computes from the state: of
+Adam only the two moments take it (graphcore/popart willow/src/patterns/
+adamdecompose.cpp)."""
+
 FLOPS = {
     "sgd_update": 2,
     "accumulate": 1,

@@ -6,6 +6,7 @@ operands brought to the tiles, partials, sums in stages, casts; serial parts as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from popple.plan.builder import PlanBuilder
@@ -99,7 +100,7 @@ class _Emitter:
         inputs = self._supply(builder, self.roles.field, "inputs")
         weights = self._supply(builder, self.roles.weights, "weights")
         if self.setting.serial.count == 1:
-            held = (*self._bring(builder, inputs), *self._bring(builder, weights))
+            held = self._bring(builder, inputs), self._bring(builder, weights)
             self._multiply(builder, held, (*_in_place(inputs), *_in_place(weights)))
             self._finish(builder)
         else:
@@ -169,7 +170,10 @@ class _Emitter:
         return (supply.name,)
 
     def _multiply(
-        self, builder: PlanBuilder, held: tuple[str, ...], reads: tuple[int, ...] = ()
+        self,
+        builder: PlanBuilder,
+        held: Sequence[tuple[str, ...]],
+        reads: tuple[int, ...] = (),
     ) -> None:
         """Partials, then their sums in stages."""
         setting, cost = self.setting, self.solution.cost
@@ -188,12 +192,13 @@ class _Emitter:
         if self._has_partials():
             vector = self.occupancy.vector(cost.partials_bytes)
             builder.begin("partials", vector, setting.method.is_interleaved)
-        for name in held:
+        numbered = [(name, n) for n, names in enumerate(held, 1) for name in names]
+        for name, number in numbered:
             builder.end(name)
             # The units load operands and store partials in one cycle, which memory
             # elements allow only if those are different ones.
             if setting.method.is_interleaved:
-                builder.mark_operand(name)
+                builder.mark_operand(name, number)
         self._reduce(builder, self.solution.split.partials)
 
     @property
@@ -264,10 +269,10 @@ class _Emitter:
         body = builder.part()
         # Weights differ in every turn; inputs only if input channels are cut.
         self._slice(body, weights)
-        held = self._bring(body, weights)
+        held = [self._bring(body, weights)]
         if serial.in_parts > 1:
             self._slice(body, inputs)
-        held += self._bring(body, inputs)
+        held.append(self._bring(body, inputs))
         self._multiply(body, held, (*_in_place(inputs), *_in_place(weights)))
         self._store(body)
         if serial.in_parts > 1:

@@ -308,7 +308,7 @@ class Emitter:
                 self._tiles.vector(item.bytes_by_tile, op.chip),
                 item.category,
                 is_interleaved=item.is_interleaved,
-                is_operand=item.is_operand,
+                operand=item.operand,
                 is_gathered=item.is_gathered,
             )
             found.append((name, item))

@@ -6,15 +6,25 @@ is exchanged first. An accumulator nobody has laid out is wished beside its grad
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from popple.graph import DType, TensorType
 from popple.plan.blocks.operands import bring_operands, request_operands
 from popple.plan.blocks.reduction import Reduction, add_reduction
 from popple.plan.builder import PlanBuilder
 from popple.plan.codelets.elementwise import fill_cycles
 from popple.plan.codelets.rates import multi_codelet
-from popple.plan.codelets.update import FLOPS, PASSES, scaled_add_cycles
+from popple.plan.codelets.update import (
+    FLOPS,
+    GRADIENT_PASSES,
+    PASSES,
+    scaled_add_cycles,
+)
 from popple.plan.mapping import mapping_like
-from popple.plan.opplan import OpPlan, PlanRequest, Rule, TileMapping
+from popple.plan.opplan import Compute, OpPlan, PlanRequest, Rule, TileMapping
+
+_GRADIENT = 1
+"""Its position among the inputs of an update"""
 
 
 def plan_update(request: PlanRequest) -> OpPlan:
@@ -24,9 +34,11 @@ def plan_update(request: PlanRequest) -> OpPlan:
     home = _find_home(builder)
     operands = request_operands(builder)
     wishes = bring_operands(builder, operands, home, weight, "gradient", True)
+    behind = builder.position + GRADIENT_PASSES[request.signature.kind]
     _add_passes(builder, weight, home)
     if request.signature.kind == "lamb_update":
         _add_norms(builder, weight, home)
+    _release_gradient(builder, behind)
     flops = FLOPS[request.signature.kind] * weight.num_elements
     return builder.finish(_outputs(builder, home), wishes, flops)
 
@@ -74,6 +86,15 @@ def _add_passes(builder: PlanBuilder, weight: TensorType, home: TileMapping) -> 
         # Optimisers of more than two passes compute the step before they apply it.
         step = mapping_like(home, weight).bytes_by_tile
         builder.hold("step", step, builder.position - 2)
+
+
+def _release_gradient(builder: PlanBuilder, first: int) -> None:
+    """Steps from `first` on compute from the state: the gradient is not read again."""
+    inputs = range(len(builder.request.signature.inputs))
+    others = tuple(index for index in inputs if index != _GRADIENT)
+    for position, step in enumerate(builder.steps[first:], first):
+        if isinstance(step, Compute) and step.reads is None:
+            builder.steps[position] = replace(step, reads=others)
 
 
 def _add_norms(builder: PlanBuilder, weight: TensorType, home: TileMapping) -> None:
