@@ -24,8 +24,8 @@ from popple.graph import (
 
 ELEMENTWISE = """
     neg abs exp expm1 log log1p sqrt rsqrt reciprocal square sign round floor ceil sin
-    cos tan erf tanh sigmoid relu gelu silu leaky_relu elu softplus hardtanh hardsigmoid
-    hardswish logical_not bitwise_not is_nan is_finite clamp
+    cos tan erf tanh sigmoid relu gelu gelu_erf silu leaky_relu elu softplus hardtanh
+    hardsigmoid hardswish logical_not bitwise_not is_nan is_finite clamp
     add sub mul div pow remainder maximum minimum atan2 equal not_equal less less_equal
     greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or
     bitwise_xor shift_left shift_right

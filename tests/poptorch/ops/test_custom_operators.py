@@ -80,6 +80,10 @@ def _send() -> tuple[Any, ...]:
 
 CASES: dict[str, tuple[str, Callable[[], tuple[Any, ...]]]] = {
     "mark": ("popple::mark", lambda: (torch.randn(3, 2).t(), "kind", "value")),
+    "GELU": (
+        "popple::gelu_erf",
+        lambda: (torch.randn(3, 2, requires_grad=True).t(),),
+    ),
     "print": (
         "popple::print_tensor",
         lambda: (torch.randn(3), None, "title", "", [9, 3, 80, 4], TEXTS),

@@ -17,11 +17,12 @@ Change = Callable[[ipu.config.IPUConfig], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program computed, its modelled cycles, fullest tile and first op."""
+    """What a program computed, its modelled cycles, memory and first op."""
 
     values: tuple[Any, ...] = ()
     cycles: int = 0
     tile_bytes: int = 0
+    all_bytes: int = 0
     first_op: str = ""
 
 
@@ -76,9 +77,11 @@ def outcome(owner: Any, *values: Any) -> Outcome:
     modelled = _modelling.modelled(owner)
     # As text, in which NaN equals itself.
     listed = tuple(str(np.ravel(value).tolist()) for value in values)
-    cycles = modelled.simulation.cost.cycles
+    simulation = modelled.simulation
+    # The fullest tile alone may have a gap that takes what an option changes.
+    held = simulation.peak_tile_bytes, simulation.memory.total.total
     first_op = modelled.graph.ops[0].name if modelled.graph.ops else ""
-    return Outcome(listed, cycles, modelled.simulation.peak_tile_bytes, first_op)
+    return Outcome(listed, simulation.cost.cycles, *held, first_op)
 
 
 def _product(number: int) -> Callable[[Any], Any]:
