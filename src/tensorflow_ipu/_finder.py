@@ -309,6 +309,11 @@ def find_alias(name: str) -> ModuleSpec | None:
         return None
     if former == "tensorflow.python.keras" and is_another_keras_loaded():
         return None
+    # Asking may have turned the program to the IPU, which forgets the Keras inside
+    # TensorFlow and with it the package of this module, where Python looks afterwards.
+    package = name.rpartition(".")[0]
+    if package not in sys.modules:
+        importlib.import_module(package)
     return ModuleSpec(name, AliasLoader(ALIASES[former] + name[len(former) :]))
 
 

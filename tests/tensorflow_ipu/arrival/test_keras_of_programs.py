@@ -124,3 +124,29 @@ def test_tensorflow_does_not_warn_of_ipus(tmp_path: Path) -> None:
     assert "colocation" not in done.stderr.lower()
     assert "attached to IPU" in done.stderr
     assert done.stdout.split() == ["None"]
+
+
+# Its text turns the program to the IPU in the middle of TensorFlow's own imports, which
+# have looked into the Keras inside TensorFlow by then.
+LATE_MODULE = """
+from tensorflow.python.layers import layers
+DEVICE = "/device:IPU:0"
+"""
+
+LATE_PROGRAM = (
+    START
+    + """
+import tensorflow as tf
+import late_module
+from tensorflow.python import keras
+import tf_keras
+print(late_module.layers.Dense.__module__)
+print(keras.layers.Dense is tf_keras.layers.Dense)
+"""
+)
+
+
+def test_a_module_may_name_the_ipu_when_tensorflow_is_loaded(tmp_path: Path) -> None:
+    files = (("program.py", LATE_PROGRAM), ("late_module.py", LATE_MODULE))
+    printed = run_program(tmp_path, *files).split()
+    assert printed == ["tf_keras.src.legacy_tf_layers.core", "True"]
