@@ -19,8 +19,13 @@ from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops
+from tensorflow.python.ops import (
+    candidate_sampling_ops,
+    gen_candidate_sampling_ops,
+    gen_nn_ops,
+    resource_variable_ops,
+)
 from tensorflow.python.ops import cond as tf_cond
-from tensorflow.python.ops import gen_nn_ops, resource_variable_ops
 from tensorflow.python.util import lazy_loader
 
 from popple.engine.tensorflow import processes
@@ -127,12 +132,13 @@ def _accept_channels_first_in_functions() -> None:
 
 
 def _complete_kernels() -> None:
-    # The device has them in every layout and precision.
-    from ._arithmetic import batch_norms, cpu_kernels, labels
+    # The device has them in every layout and precision, and draws by seed alone.
+    from ._arithmetic import batch_norms, cpu_kernels, labels, samplers
 
     cpu_kernels.complete(gen_nn_ops)
     batch_norms.complete(gen_nn_ops)
     labels.complete(gen_nn_ops)
+    samplers.complete(gen_candidate_sampling_ops, candidate_sampling_ops)
 
 
 def _place_softly_in_sessions() -> None:

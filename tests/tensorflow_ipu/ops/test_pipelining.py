@@ -384,7 +384,11 @@ def one(x: Any) -> Any:
         ({"computational_stages": [one]}, ValueError, "at least two"),
         ({"infeed_queue": 1}, TypeError, "infeed_queue is not"),
         ({"outfeed_queue": 1}, TypeError, "outfeed_queue is not"),
-        ({"device_mapping": 1}, TypeError, "needs to be a list or a tuple"),
+        (
+            {"device_mapping": 1},
+            TypeError,
+            "device_mapping argument needs to be a list",
+        ),
         ({"device_mapping": [1]}, ValueError, "1 entries for 2 stages"),
         ({"outfeed_mask": [True]}, ValueError, "optimizer_function must be provided"),
         ({"outfeed_loss": True}, ValueError, "optimizer_function must be provided"),

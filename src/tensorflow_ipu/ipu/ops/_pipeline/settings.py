@@ -134,7 +134,7 @@ class Settings:
         mapping = self.device_mapping
         if not isinstance(mapping, list | tuple):
             raise TypeError(
-                "device_mapping needs to be a list or a tuple of IPUs, not "
+                "The device_mapping argument needs to be a list or tuple of IPUs, not "
                 f"{type(mapping).__name__}."
             )
         if len(mapping) != len(self.stages):
