@@ -125,6 +125,15 @@ def test_parts_of_a_gradient_are_added_where_they_are_made() -> None:
     assert {op.inputs[1] for op in ops_of(graph, "stash")} == {"h", "d1"}
 
 
+def test_the_sum_of_a_product_and_a_lookup_lies_as_the_table() -> None:
+    ids = "  relu_grad %d0 : %d0 : f32[8,8] = (%d1, %h)"
+    rows = "  scatter_add %d0 : %d0 : f32[8,8] = (%h, %i, %d1)"
+    text = TIED.replace(ids, rows).replace("  weight", "  input %i : i32[8]\n  weight")
+    graph = run_passes(parse_graph(text), [TABLE, AccumulateGradients(4)])
+    sums = ops_of(graph, "accumulate")
+    assert [op.inputs[1:] for op in sums] == [("d1", "a"), ("d0", "a")]
+
+
 def test_a_sum_that_others_read_is_made() -> None:
     text = TIED.replace("output %y", "output %da")
     graph = run_passes(parse_graph(text), [TABLE, AccumulateGradients(4)])

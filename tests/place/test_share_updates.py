@@ -19,7 +19,7 @@ def kinds(graph: Graph) -> list[str]:
 
 
 def test_a_reduce_scatter_before_and_an_all_gather_after_the_update() -> None:
-    steps = ["reduce_scatter", "take_share", "adam_update", "all_gather"]
+    steps = ["take_share", "reduce_scatter", "adam_update", "all_gather"]
     assert kinds(shared(4)) == steps * 2
 
 
@@ -28,6 +28,11 @@ def test_state_is_that_of_a_share() -> None:
     graph = shared(3)
     assert graph.type_of("a.state0").shape == (22,)
     assert named(graph, "a.update").inputs[:2] == ("a.share", "da.reduced.share")
+
+
+def test_a_gradient_is_scattered_to_where_the_weights_share_lies() -> None:
+    scatter = named(shared(4), "da.reduce")
+    assert scatter.inputs == ("da", "a.share")
 
 
 def test_the_gathered_weight_takes_the_place_of_the_old_one() -> None:

@@ -39,7 +39,7 @@ class AccumulateGradients:
         for op in updates:
             if (gradient := gradient_of(op)) and gradient not in sums:
                 found = parts.take(gradient, op)
-                sums[gradient] = self._accumulator(graph, gradient, found)
+                sums[gradient] = self._accumulator(graph, gradient, found, op.inputs[0])
         readers = [_redirected(op, sums) for op in updates]
         kept = [op for op in steps if op.name not in parts.undone]
         added = [op for each in sums.values() for op in each.sums]
@@ -49,16 +49,21 @@ class AccumulateGradients:
         return graph.with_ops([*summed, *readers, *resets], values)
 
     def _accumulator(
-        self, graph: Graph, gradient: str, parts: list[_Part]
+        self, graph: Graph, gradient: str, parts: list[_Part], weight: str
     ) -> _Accumulator:
         own = graph.type_of(gradient)
         kind = TensorType(self.dtype or own.dtype, own.shape)
         owner = Value(f"{gradient}.accumulator", kind, Role.STATE)
         sums: list[Op] = []
         totals: list[Value] = []
+        # Sums of a product's and a lookup's gradients lie as the table does, so that
+        # the update moves nothing (graphcore/popart, willow/src/popx/op/
+        # accumulatex.cpp, SparseAccumulateOpx::createInput).
+        is_tied = len(parts) > 1 and any(op.kind == "scatter_add" for _, op in parts)
         for part, beside in parts:
             total = Value(f"{part}.accumulated", kind, storage=owner.name)
-            names = (owner.name, part), (total.name,)
+            read = (owner.name, part, weight) if is_tied else (owner.name, part)
+            names = read, (total.name,)
             added = beside.beside(f"{part}.accumulate", "accumulate", *names)
             sums.append(replaced(added, phase=Phase.BACKWARD))
             totals.append(total)

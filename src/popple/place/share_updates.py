@@ -1,12 +1,13 @@
 """Replicated tensor sharding: each replica updates its share of every weight.
 
 Gradients are summed by a reduce-scatter, so that a replica gets the sum of its share
-alone; the update works on the shares, with state for a share only; an all-gather puts
-the weights together again.
+alone, laid out as that of the weight; the update works on the shares, with state for a
+share only; an all-gather puts the weights together again.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from popple.graph import Graph, Op, TensorType, Value
@@ -41,7 +42,9 @@ class _Sharing:
             if gradient_of(op)
             and graph.type_of(op.inputs[0]).num_elements >= min_elements
         }
-        self._gradients = {gradient_of(op) for op in self._shared.values()}
+        self._readers: defaultdict[str, list[Op]] = defaultdict(list)
+        for op in self._shared.values():
+            self._readers[op.inputs[1]].append(op)
         self._values: dict[str, Value] = {}
 
     def run(self) -> Graph:
@@ -50,17 +53,27 @@ class _Sharing:
         return self._graph.with_ops(ops, self._values.values())
 
     def _rewritten(self, op: Op) -> list[Op]:
-        if op.kind == "all_reduce" and op.outputs[0] in self._gradients:
-            return [self._scatter(op)]
+        if op.kind == "all_reduce" and op.outputs[0] in self._readers:
+            return self._scatter(op)
         return self._update(op) if op.name in self._shared else [op]
 
-    def _scatter(self, op: Op) -> Op:
+    def _scatter(self, op: Op) -> list[Op]:
+        takes = [self._take(update) for update in self._readers[op.outputs[0]]]
         share = self._declare_share(op.outputs[0])
-        return replace(op, kind="reduce_scatter", outputs=(share,))
+        inputs = (*op.inputs, *takes[0].outputs)
+        return [
+            *takes,
+            replace(op, kind="reduce_scatter", inputs=inputs, outputs=(share,)),
+        ]
+
+    def _take(self, op: Op) -> Op:
+        weight = op.inputs[0]
+        share, attrs = self._declare_share(weight), {"replicas": self._replicas}
+        return op.beside(f"{op.name}.take", "take_share", (weight,), (share,), attrs)
 
     def _update(self, op: Op) -> list[Op]:
         weight, gradient, *states = op.inputs
-        share = self._declare_share(weight)
+        share = _share_name(weight)
         updated, *results = op.outputs
         # State exists for the share alone: that is what sharing saves.
         for state in (*states, *results):
@@ -70,7 +83,6 @@ class _Sharing:
         kind = self._values[share].type
         self._values[new_share] = Value(new_share, kind, storage=share)
         attrs = {"replicas": self._replicas}
-        take = op.beside(f"{op.name}.take", "take_share", (weight,), (share,), attrs)
         inner = replace(
             op,
             inputs=(share, _share_name(gradient), *states),
@@ -79,7 +91,7 @@ class _Sharing:
         gather = op.beside(
             f"{op.name}.gather", "all_gather", (new_share,), (updated,), attrs
         )
-        return [take, inner, gather]
+        return [inner, gather]
 
     def _declare_share(self, name: str) -> str:
         share = _share_name(name)

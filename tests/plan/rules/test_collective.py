@@ -1,9 +1,13 @@
 """Rings: what each chip sends, and where the parts lie."""
 
-from popple.plan.opplan import Compute, LinkCopy, Loop, OpPlan
+from popple.plan import TileMapping
+from popple.plan.layout import Layout, Named
+from popple.plan.mapping import linear_mapping
+from popple.plan.opplan import Compute, LinkCopy, Loop, Move, OpPlan
 from popple.plan.rules.collective import Ring, ring_bytes, ring_steps, rings_of
+from popple.program import TileVector
 from popple.target import load_target
-from tests.plan.machines import plan
+from tests.plan.machines import bow, plan
 from tests.plan.signatures import f32, make
 
 
@@ -46,6 +50,41 @@ def test_gathering_scattered_parts_restores_the_layout() -> None:
     gather = make("all_gather", [f32(16, 96)], [f32(64, 96)], replicas=4)
     made = plan(gather, scattered.outputs)
     assert made.outputs[0].layout.is_linear
+
+
+WEIGHT, SHARE = f32(64, 96), f32(16 * 96)
+HOME = TileMapping(
+    TileVector.spread(24_576, 300, bow().chip.num_tiles, 8), Layout(Named("home"))
+)
+
+
+def scattered_to(home: TileMapping) -> tuple[TileMapping, OpPlan]:
+    """A weight's share, and a linear gradient's that lies as it does."""
+    taken = plan(make("take_share", [WEIGHT], [SHARE], replicas=4), (home,))
+    scatter = make("reduce_scatter", [WEIGHT, SHARE], [SHARE], replicas=4)
+    linear = linear_mapping(WEIGHT, bow().chip)
+    return taken.outputs[0], plan(scatter, (linear, taken.outputs[0]))
+
+
+def test_a_gradient_is_scattered_in_the_layout_of_the_weights_share() -> None:
+    share, made = scattered_to(HOME)
+    assert made.outputs == (share,)
+    # All of it moves, before the ring, and the copy stays until the ring is over.
+    move, ring = made.steps[0], len(made.steps) - 1
+    assert isinstance(move, Move)
+    assert move.received_by_tile.total == 24_576
+    copy = next(t for t in made.temporaries if t.name == "arranged")
+    assert (copy.bytes_by_tile.total, copy.first, copy.last) == (24_576, 0, ring)
+    update = make("sgd_update", [SHARE, SHARE], [SHARE])
+    steps = plan(update, (share, made.outputs[0])).steps
+    assert not any(isinstance(step, Move) for step in steps)
+
+
+def test_a_gradient_that_lies_there_is_copied_on_its_tiles() -> None:
+    share, made = scattered_to(linear_mapping(WEIGHT, bow().chip))
+    assert made.outputs == (share,)
+    assert not any(isinstance(step, Move) for step in made.steps)
+    assert any(t.name == "arranged" for t in made.temporaries)
 
 
 def test_one_replica_needs_no_links() -> None:

@@ -49,6 +49,16 @@ def test_a_new_accumulator_is_wished_beside_its_gradient() -> None:
     assert made.inputs == (HOME, None)
 
 
+def test_a_new_accumulator_is_wished_beside_a_weight_that_is_read_with_it() -> None:
+    made = plan(
+        make("accumulate", [WEIGHT] * 3, [WEIGHT]),
+        (None, LINEAR, HOME),
+    )
+    assert made.inputs == (HOME, None, None)
+    # The gradient moves, in every micro-batch.
+    assert isinstance(made.steps[0], Move)
+
+
 def test_lamb_adds_two_norms() -> None:
     lamb = plan(make("lamb_update", [WEIGHT] * 4, [WEIGHT] * 3))
     adam = plan(make("adam_update", [WEIGHT] * 4, [WEIGHT] * 3))

@@ -15,7 +15,8 @@ OPS = (
     OpDef(
         "reduce_scatter",
         "collective",
-        "Sum over replicas, each keeping one part.",
+        "Sum over replicas, each keeping one part, laid out as a share read with it.",
+        arity=(1, 2),
         attrs=(_REPLICAS,),
     ),
     OpDef(

@@ -40,8 +40,8 @@ OPS = (
     OpDef(
         "accumulate",
         "update",
-        "Add a gradient to its accumulator.",
-        arity=(2, 2),
+        "Add a gradient to its accumulator, laid out as a weight read with it.",
+        arity=(2, 3),
     ),
     OpDef("clear", "update", "Zero an accumulator."),
 )

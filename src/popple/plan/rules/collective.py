@@ -10,6 +10,11 @@ Replicas that fill several racks do it in two levels, since IPU-Links end with t
 sums are made within each rack first, then each replica exchanges its share with its
 twins in other racks through the gateways; gathering goes the other way (release notes
 of GCL 3.0: collectives of groups that span several IPU-Link domains have three phases).
+
+Shares that are read together lie alike: a gradient is copied whole into the layout of
+the weight's share and scattered from there, so that nothing moves in the update
+(graphcore/popart, willow/src/popx/op/collectives: `getCollectiveLinkedGroup` in
+collectivesx.cpp, and `grow` in replicatedreducescatterx.cpp).
 """
 
 from __future__ import annotations
@@ -19,10 +24,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from popple.graph import TensorType
+from popple.plan.blocks.operands import Operand, bring_operands
 from popple.plan.builder import PlanBuilder, vertices
 from popple.plan.codelets.elementwise import BINARY, binary_cycles
 from popple.plan.codelets.rates import multi_codelet
-from popple.plan.mapping import elements_by_tile, mapping_like, rescaled
+from popple.plan.mapping import (
+    elements_by_tile,
+    is_colocated,
+    mapping_like,
+    rescaled,
+)
 from popple.plan.opplan import LinkCopy, Loop, OpPlan, PlanRequest, Rule, TileMapping
 from popple.program import Category
 from popple.target import Target
@@ -80,10 +91,23 @@ def plan_all_reduce(request: PlanRequest) -> OpPlan:
 def plan_reduce_scatter(request: PlanRequest) -> OpPlan:
     """Sum the parts around the ring; each replica keeps one."""
     builder, replicas, tensor, mapping = _begin(request)
+    result = request.signature.outputs[0]
+    target = _part(mapping_like(mapping, result), replicas)
     rings = rings_of(replicas, request.target)
-    _add_rings(builder, "reduce_scatter", tensor, mapping, rings)
-    target = mapping_like(mapping, request.signature.outputs[0])
-    return builder.finish([_part(target, replicas)], (None,))
+    if len(request.inputs) == 1:
+        _add_rings(builder, "reduce_scatter", tensor, mapping, rings)
+        return builder.finish([target], (None,))
+    share, kind = builder.input_mapping(1), request.signature.inputs[1]
+    whole = _whole(mapping_like(share, tensor))
+    first = builder.position
+    if is_colocated(target, result, share, kind):
+        # A copy is made of what lies there, too: the collective has padding.
+        builder.local_copy("arrange", whole.bytes_by_tile, tensor.dtype)
+    else:
+        bring_operands(builder, [Operand(tensor, mapping)], whole, tensor, "arrange")
+    _add_rings(builder, "reduce_scatter", tensor, whole, rings)
+    builder.hold("arranged", whole.bytes_by_tile, first)
+    return builder.finish([mapping_like(share, result)], (None, None))
 
 
 def plan_all_gather(request: PlanRequest) -> OpPlan:

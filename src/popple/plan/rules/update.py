@@ -1,7 +1,8 @@
 """Optimiser updates: in place where the weight lies, one codelet per statement.
 
 State nobody has laid out is wished beside the weight; a gradient that lies elsewhere
-is exchanged first. An accumulator nobody has laid out is wished beside its gradient.
+is exchanged first. An accumulator nobody has laid out is wished beside its gradient, or
+beside a weight that is read with it.
 """
 
 from __future__ import annotations
@@ -62,10 +63,12 @@ def plan_clear(request: PlanRequest) -> OpPlan:
 
 def _find_home(builder: PlanBuilder) -> TileMapping:
     """Where the first input that has been laid out lies."""
-    tensor = builder.request.signature.inputs[0]
+    tensor, inputs = builder.request.signature.inputs[0], builder.request.inputs
     # The weight comes first and nearly always lies; an accumulator takes its
-    # gradient's.
-    for given in builder.request.inputs:
+    # gradient's, or that of a weight behind it.
+    if builder.request.signature.kind == "accumulate":
+        inputs = (inputs[0], *reversed(inputs[1:]))
+    for given in inputs:
         if given is not None:
             return mapping_like(given, tensor)
     return builder.linear(tensor)
