@@ -42,7 +42,7 @@ FOLDERS = {
     "tensorflow.python.ipu": "ipu",
     "tensorflow.contrib": "contrib",
     "tensorflow.compiler.plugin": "plugin",
-    "tensorflow.compiler.plugin.poplar": "poplar",
+    "tensorflow.compiler.plugin.poplar": "plugin_poplar",
     "tensorflow.compiler.xla.python_api": "xla_python_api",
     "keras.ipu": "keras_ipu",
 }
