@@ -312,7 +312,7 @@ def find_alias(name: str) -> ModuleSpec | None:
     # Asking may have turned the program to the IPU, which forgets the Keras inside
     # TensorFlow and with it the package of this module, where Python looks afterwards.
     package = name.rpartition(".")[0]
-    if package not in sys.modules:
+    if package and package not in sys.modules:
         importlib.import_module(package)
     return ModuleSpec(name, AliasLoader(ALIASES[former] + name[len(former) :]))
 
