@@ -8,6 +8,7 @@ products of their own, and whether queries are scaled or scores.
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,14 @@ class Shape:
     vocabulary: int = 30_522
 
 
+class Masks(enum.Enum):
+    """What keeps positions apart, and where it is made."""
+
+    POSITIONS = "a number for each position, made at the start"
+    PAIRS = "a number for each pair of positions, made at the start"
+    PAIRS_BY_LAYER = "a number for each pair of positions, made by each layer"
+
+
 @dataclass(frozen=True)
 class Form:
     """How an encoder computes."""
@@ -47,6 +56,7 @@ class Form:
     has_separate_products: bool = False
     has_divided_scores: bool = True
     has_scaled_queries: bool = False
+    masks: Masks = Masks.POSITIONS
 
 
 class Product(nn.Module):
@@ -156,11 +166,20 @@ class Attention(Half):
         size = x.shape[-1]
         q, k, v = self._by_head(x)
         scores = self._scores(q, k.transpose(-1, -2), math.sqrt(size // self.heads))
-        scores = scores if mask is None else scores + mask
+        scores = scores if mask is None else scores + self._penalty(mask, scores.dtype)
         shares = scores.softmax(-1)
         shares = self._drop(shares) if self.form.has_attention_dropout else shares
         mixed = shares @ v
         return mixed.transpose(1, 2).reshape(x.shape)
+
+    def _penalty(self, mask: Tensor, dtype: torch.dtype) -> Tensor:
+        """What is added to scores; 0 where the numbers of two positions are equal."""
+        if self.form.masks is not Masks.PAIRS_BY_LAYER:
+            return mask
+        # As the op AttentionMask of graphcore/examples nlp/bert/popart/custom_ops.
+        number = mask.to(dtype)
+        apart = (number[:, :, None] - number[:, None, :]).abs().tanh()
+        return (apart * -10_000.0)[:, None]
 
     def _scores(self, q: Tensor, k: Tensor, size: float) -> Tensor:
         """Products over a number: divided by it, or factors multiplied, as they say."""
@@ -240,16 +259,26 @@ class Bert(nn.Module):
         self.norm = nn.LayerNorm(size)
         self.layers = nn.ModuleList(Layer(shape, form) for _ in range(shape.num_layers))
         self.span = nn.Linear(size, 2)
+        self.masks = form.masks
 
     def encode(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> Tensor:
         """Hidden states of the last layer."""
         places = torch.arange(ids.shape[1], device=ids.device)
         embedded = self.words(ids) + self.places(places) + self.kinds(kinds)
         x = self.norm(embedded)
-        penalty = ((1.0 - mask) * -1000.0)[:, None, None, :].to(x.dtype)
+        penalty = self._penalty(mask, x.dtype)
         for layer in self.layers:
             x = layer(x, penalty)
         return x
+
+    def _penalty(self, mask: Tensor, dtype: torch.dtype) -> Tensor:
+        """What layers get of the mask: what they add to scores, or what they need."""
+        if self.masks is Masks.PAIRS_BY_LAYER:
+            return mask
+        if self.masks is Masks.PAIRS:
+            kept = (mask[:, :, None] == mask[:, None, :]).to(dtype)
+            return ((1.0 - kept) * -10_000.0)[:, None]
+        return ((1.0 - mask) * -1000.0)[:, None, None, :].to(dtype)
 
     def forward(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> Tensor:
         """Scores of every token."""

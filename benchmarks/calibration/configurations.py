@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks.calibration.bert import Stage
+from benchmarks.calibration.bert import Masks, Stage
 from benchmarks.calibration.rows import NotExpressed
 
 
@@ -47,12 +47,19 @@ class Settings:
     has_separate_weights: bool
     has_merged_collectives: bool
     checkpoints: Checkpoints
+    masks: Masks
+    has_stable_norms: bool
+    has_passes_apart: bool
 
     @property
     def num_chips(self) -> int:
         """Chips of a replica."""
         return 1 + max(stage.chip for stage in self.stages)
 
+
+# How the words say that sequences of one pack do not see each other.
+PAIRS = "masks of pairs"
+PAIRS_BY_LAYER = f"{PAIRS} by layer"
 
 # What all configurations of a family share, said once: half accumulators (PyTorch:
 # nlp/bert/pytorch/optimization.py:64; PopART: an accumulator has its weight's type
@@ -63,7 +70,10 @@ _POPART = (
     "5 parts, checkpoint each layer but the last of a chip, split_qkv"
 )
 _TF2 = "LAMB, states off chip, no attention dropout, vocabulary 30400"
-_MLPERF = "LAMB, vocabulary 30912, embedding in 4 parts, checkpoint halves, RTS"
+_MLPERF = (
+    "LAMB, vocabulary 30912, embedding in 4 parts, checkpoint halves, RTS, "
+    f"{PAIRS_BY_LAYER}"
+)
 _ON_EIGHT = (
     "attention/FFN chips 1-7 [2/2,3/3,4/3,3/4,4/3,3/4,4/3]; 1/2 and head on chip 0"
 )
@@ -96,15 +106,20 @@ PUBLIC: Mapping[str, str] = {
     "TensorFlow2 Large 128 wide": (
         f"[3,7,7,7], mbs 8, AMP [.1,.19,.2,.2], RTS, in 5 parts, {_TF2}"
     ),
-    # graphcore/examples v3.0.0, nlp/bert/tensorflow1/configs
-    "TF1 Large 128": f"[3,7,7,7], mbs 8, AMP [.15,.25x3], RTS, in 5 parts, {_TF2}",
+    # graphcore/examples v3.0.0, nlp/bert/tensorflow1/configs and ipu_utils.py:56
+    "TF1 Large 128": (
+        f"[3,7,7,7], mbs 8, AMP [.15,.25x3], RTS, in 5 parts, {_TF2}, stable norms, "
+        "passes apart"
+    ),
     # mlcommons/training_results_v1.0, Graphcore/benchmarks/bert/implementations/popart/
     # configs/mk2/podN-closed.json; also v1.1
-    "v1.0 16": f"[3,7,7,7], mbs 2, GA 192, AMP [.20,.20,.25,.25], {_POPART}",
+    "v1.0 16": (
+        f"[3,7,7,7], mbs 2, GA 192, AMP [.20,.20,.25,.25], {_POPART}, {PAIRS_BY_LAYER}"
+    ),
     "v1.0 64": (
         "[0,3,3,3,3,4,4,4], mbs 2, GA 96, AMP 1.0, LAMB, states on chip, RTS, no "
         "attention dropout, vocabulary 30400, embedding in 5 parts, split_qkv, "
-        "checkpoint each layer but the last of a chip"
+        f"checkpoint each layer but the last of a chip, {PAIRS_BY_LAYER}"
     ),
     "v1.1 16": (
         "attention/FFN chips 1-3 [7/6,6/7,7/6]; 4/5 and head on chip 0, mbs 2, GA 192, "
@@ -163,6 +178,9 @@ def read_settings(words: str) -> Settings:
         has_separate_weights="split_qkv" in words,
         has_merged_collectives=bool(re.search(r"merged collect|ives merged", words)),
         checkpoints=_checkpoints(words),
+        masks=_masks(words),
+        has_stable_norms="stable norms" in words,
+        has_passes_apart="passes apart" in words,
     )
 
 
@@ -216,3 +234,9 @@ def _checkpoints(words: str) -> Checkpoints:
         return Checkpoints.HALVES
     is_last_left_out = "but the last of a chip" in words
     return Checkpoints.NOT_LAST if is_last_left_out else Checkpoints.LAYERS
+
+
+def _masks(words: str) -> Masks:
+    if PAIRS_BY_LAYER in words:
+        return Masks.PAIRS_BY_LAYER
+    return Masks.PAIRS if PAIRS in words else Masks.POSITIONS

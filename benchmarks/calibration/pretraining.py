@@ -18,6 +18,8 @@ from torch import Tensor
 import popple
 from benchmarks.calibration.bert import Form, Layer, Pretraining, Shape, Stage
 from benchmarks.calibration.configurations import (
+    PAIRS,
+    PAIRS_BY_LAYER,
     PUBLIC,
     Checkpoints,
     Settings,
@@ -30,6 +32,9 @@ from benchmarks.calibration.runs import Run, model_run
 _SIZES = {"Base": (12, 768, 12), "Large": (24, 1024, 16)}
 _SYSTEMS = {"bow": "bow-", "gc200": ""}
 _FRAMEWORKS = ("PyTorch", "PopART", "TensorFlow2", "TF1")
+# How programs of graphcore/examples keep sequences of one pack apart; no others pack
+# (nlp/bert/pytorch/modeling.py:251, nlp/bert/popart/utils/packed_bert_utils.py:66).
+_MASKS = {"PyTorch": PAIRS, "PopART": PAIRS_BY_LAYER}
 _DROPOUT = 0.1
 _MASKED = {128: 20, 384: 56, 512: 76}
 _PACKED = {128: 1.17, 384: 1.7, 512: 2.0}
@@ -130,11 +135,14 @@ def _words_of(row: Published) -> str:
     packed = f"{key} packed" if "packed" in row.workload else ""
     wide = f"{key} wide" if row.num_chips >= _WIDE else ""
     found = (PUBLIC[name] for name in (packed, wide, key) if name in PUBLIC)
-    return next(found, row.config)
+    words = next(found, row.config)
+    return f"{words}, {_MASKS.get(framework, '')}" if packed else words
 
 
 def bert_run(model: str, words: str, num_chips: int) -> Run:
     """Pretraining of a model on so many chips, set up as the words say."""
+    if "packed" in f"{model} {words}":  # programs on PopART, all of them
+        words = f"{words}, {PAIRS_BY_LAYER}"
     settings = read_settings(words)
     size = re.search(r"BERT-(\w+)", model)
     length = re.search(r"SL(\d+)", f"{model} {words}")
@@ -167,6 +175,8 @@ def _run(pipeline: BertPipeline) -> Run:
         has_states_off_chip=settings.has_states_off_chip,
         has_shared_updates=settings.has_shared_updates,
         has_merged_collectives=settings.has_merged_collectives,
+        has_stable_norms=settings.has_stable_norms,
+        has_passes_apart=settings.has_passes_apart,
     )
 
 
@@ -180,6 +190,7 @@ def pretraining_module(shape: Shape, settings: Settings) -> Pretraining:
         has_divided_scores=False,
         has_attention_dropout=settings.has_attention_dropout,
         has_separate_weights=settings.has_separate_weights,
+        masks=settings.masks,
     )
     module = Pretraining(shape, form, settings.stages, settings.parts)
     _mark_checkpoints(module, settings.stages, settings.checkpoints)

@@ -48,6 +48,8 @@ class Run:
     has_merged_collectives: bool = False
     is_recomputed: bool = False
     has_wide_loads: bool = False
+    has_stable_norms: bool = False
+    has_passes_apart: bool = False
 
 
 class Overlapped(nn.Module):
@@ -110,6 +112,8 @@ def _options(run: Run) -> poptorch.Options:
     if run.has_wide_loads:
         wide = {"use128BitConvUnitLoad": "true"}
         options._Popart.set("matmulOptions", wide)
+    options._Popart.set("enableStableNorm", run.has_stable_norms)
+    options._Popart.set("enableFullyConnectedPass", not run.has_passes_apart)
     if run.is_recomputed:
         options._Popart.set("autoRecomputation", _RECOMPUTE_ALL)
     options.Precision.setPartialsType(run.partials)

@@ -66,6 +66,7 @@ class ModelOptions:
     repeated layers become calls of one function: quicker to plan, each layer planned as
     its first one is. `synthetic` names inputs and outputs of the graph that do not
     travel between host and device.
+    The products of a linear layer are planned together if `layers_as_one`.
     `memory_by_chip` bounds temporary memory of plans on chips, as shares of a tile's.
     Without `vertex_code` the code of vertices takes no memory. `not_modelled` says what
     a program asks for and the model leaves out, a sentence each: reports name it.
@@ -81,6 +82,7 @@ class ModelOptions:
     interleaved: bool = False
     merged_bytes: int = 0
     outlined_layers: bool = False
+    layers_as_one: bool = True
     update: UpdateOptions | None = None
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     ops: OpOptions | None = None

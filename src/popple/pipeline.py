@@ -255,7 +255,7 @@ def passes_of(options: ModelOptions) -> list[place.Pass]:
         place.Schedule(),
         # The order is final but for convolutions that run side by side.
         place.GroupConvolutions(),
-        place.MarkLinearLayers(),
+        place.MarkLinearLayers(options.layers_as_one),
         # Last: it compares ops by all that passes have told about them.
         *([place.Outline()] if options.outlined_layers else []),
     ]

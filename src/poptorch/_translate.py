@@ -68,6 +68,7 @@ __all__ = [
     "with_synthetic_data",
 ]
 
+_LAYERS_AS_ONE = "enableFullyConnectedPass"
 _MERGE = "replicatedCollectivesSettings.mergeAllReduceCollectives"
 _SCALING = "automaticLossScalingSettings."
 _SCALING_NAMES = {
@@ -278,6 +279,7 @@ def model_options(
         memory=_memory_options(options),
         memory_by_chip=options.available_memory_proportion,
         not_modelled=_not_modelled(options),
+        layers_as_one=bool(options._Popart.options.get(_LAYERS_AS_ONE, True)),
         plan=_plan_options(options, overlap),
     )
 
@@ -390,6 +392,7 @@ def _plan_options(options: Options, overlap: OverlapMode) -> PlanOptions:
             overlap=Overlap[_OVERLAPS[overlap]],
         ),
         wide_loads=_wide_loads(options),
+        stable_statistics=bool(options._Popart.options.get("enableStableNorm", False)),
     )
 
 

@@ -23,6 +23,10 @@ TRANSLATED: Mapping[str, str] = {
     "IPUConfig.convolutions.poplar_options": "memory and partials of convolution plans",
     "IPUConfig.slices.poplar_options": "memory of lookup plans",
     "IPUConfig.matmuls.poplar_options": "memory and partials of product plans",
+    "IPUConfig.matmuls.clear_pass_type": "the products of a layer are planned apart",
+    "IPUConfig.norms.use_stable_statistics": (
+        "batch norms sum squares of what is left without the mean, as others always do"
+    ),
     "IPUConfig.norms.experimental.distributed_batch_norm_replica_group_size": (
         "replicas that share the statistics of batch norms"
     ),
@@ -213,8 +217,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
         "experimental_application_compile_op store programs"
     ),
     "IPUConfig.gcl_poplar_options": "the model has one way for each collective",
-    "IPUConfig.matmuls.clear_pass_type": "the planner sees passes in the graph itself",
-    "IPUConfig.norms.use_stable_statistics": "TensorFlow's norms are always stable",
     "IPUConfig.optimizations.math.fast": _NOT_REWRITTEN,
     "IPUConfig.optimizations.math.dot_strength": _NOT_REWRITTEN,
     "IPUConfig.optimizations.enable_fast_math": _NOT_REWRITTEN,

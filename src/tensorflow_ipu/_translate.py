@@ -116,6 +116,7 @@ def model_options(
         update=_update_options(lowered, settings.accumulator_dtype),
         memory=_memory_options(lowered.off_chip, configured),
         ops=op_options(configured, lowered.stage_options),
+        layers_as_one=not configured.clear_matmul_pass_type,
         plan=_plan_options(configured, lowered.num_stages > 1),
     )
 
@@ -189,6 +190,7 @@ def _plan_options(configured: IpuOptions, is_pipeline: bool) -> PlanOptions:
     return PlanOptions(
         outline=not configured.speed_size_config.disable_graph_outlining,
         io=_io_options(configured, is_pipeline),
+        stable_statistics=configured.use_stable_norm_statistics,
     )
 
 

@@ -49,6 +49,11 @@ def test_inference_is_left_alone() -> None:
     assert marked(forward) is forward
 
 
+def test_products_may_be_planned_apart() -> None:
+    ops = MarkLinearLayers(planned_together=False).apply(linear_layer()).ops
+    assert all(op.notes.linear is None for op in ops)
+
+
 def test_products_with_other_matrices_are_planned_alone() -> None:
     graph = linear_layer()
     other = single("v", OUTPUTS, INPUTS, role=Role.WEIGHT)

@@ -36,8 +36,11 @@ _Place = tuple[str, str]
 class MarkLinearLayers:
     """Notes on the products of linear layers which product of its layer each is.
 
-    Runs last: recomputation and copies between chips decide what a product reads.
+    Runs last: recomputation and copies between chips decide what a product reads. Not
+    `planned_together`, products only get the serial splits of their layers.
     """
+
+    planned_together: bool = True
 
     def apply(self, graph: Graph) -> Graph:
         """The graph with `Notes.linear` on every product of a linear layer."""
@@ -45,7 +48,7 @@ class MarkLinearLayers:
         products = [op for body in bodies for op in body.ops if op.kind == "matmul"]
         if not any(op.phase is Phase.BACKWARD for op in products):
             return graph
-        search = _Search()
+        search = _Search(self.planned_together)
         search.walk("", graph, {})
         return _noted(graph, "", search).with_bodies(
             lambda body: _noted(body, body.name, search)
@@ -98,7 +101,8 @@ _Key = tuple[_Matrix, _Shape]
 class _Search:
     """Forward products by their operands, and the products of layers found so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, planned_together: bool) -> None:
+        self._planned_together = planned_together
         self.found: dict[_Place, LinearProduct] = {}
         self._splits: dict[_Place, SerialSplit] = {}
         self._seen: set[str] = set()
@@ -107,8 +111,9 @@ class _Search:
 
     def notes_on(self, op: Op, place: _Place, product: LinearProduct) -> Notes:
         """What is noted on an op that is a product of a layer."""
+        linear = product if self._planned_together else None
         split = self._splits.get(place)
-        return replace(op.notes, linear=product, serial_split=split)
+        return replace(op.notes, linear=linear, serial_split=split)
 
     def walk(
         self, scope: str, graph: Graph, given: Mapping[str, _Place]

@@ -44,7 +44,8 @@ class PlanOptions:
     as a fraction of tile memory; `partials` is "f32" or "f16". `outline` lets ops
     that are planned alike share their code. `io` sets tiles aside for host traffic.
     `wide_loads` names the families of ops, "matmul" or "conv", whose units load weights
-    at the chip's greatest rate.
+    at the chip's greatest rate. With `stable_statistics` norms take their mean away
+    before they sum squares.
     """
 
     memory_proportion: float = 0.6
@@ -52,3 +53,4 @@ class PlanOptions:
     outline: bool = True
     io: IoOptions = field(default_factory=IoOptions)
     wide_loads: tuple[str, ...] = ()
+    stable_statistics: bool = False

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from popple.graph import DType, LinearPass
 from popple.plan.conv import find_choice, find_linear, linear_of
 from popple.plan.conv.linear import Linear
+from popple.plan.conv.problem import Purpose
 from tests.plan.conv.machines import target_of
 
 F16, F32 = DType.F16, DType.F32
@@ -57,3 +60,14 @@ def test_passes_are_planned_alone_where_that_is_better(layer: Linear) -> None:
     assert not plan.is_joint
     for which, choice in plan.choices.items():
         assert choice == find_choice(layer.problem(which), CHIP, 0.6)
+
+
+def test_weights_are_brought_in_order_before_they_are_sliced() -> None:
+    problem = layer_of(1024, 1024, 4096, F16).problem(LinearPass.FORWARD)
+    alone = find_choice(replace(problem, purpose=Purpose.MATMUL), CHIP, 0.15).best
+    one = find_choice(problem, CHIP, 0.15).best
+    assert one.setting.serial == alone.setting.serial
+    assert one.setting.serial.count > 1
+    assert one.split == alone.split
+    assert one.cost.serial > alone.cost.serial
+    assert one.memory_bytes > alone.memory_bytes

@@ -1,7 +1,9 @@
 """Gradients of normalisations: the passes of poplin, in its order."""
 
-from popple.plan.opplan import Compute, OpPlan
-from tests.plan.machines import plan
+from popple.plan import PlanOptions
+from popple.plan.opplan import Compute, OpPlan, PlanRequest
+from popple.plan.rules.norm import plan_norm
+from tests.plan.machines import bow, linear_inputs, plan
 from tests.plan.signatures import f16, f32, make
 
 X, SCALE = f16(100, 64), f16(64)
@@ -35,3 +37,14 @@ def test_the_normalised_input_is_held_to_the_end() -> None:
     made = gradient(False)
     (held,) = (t for t in made.temporaries if t.name == "normalised")
     assert (held.first, held.last) == (0, len(made.steps) - 1)
+
+
+def test_stable_statistics_take_the_mean_away_first() -> None:
+    signature = make("layer_norm", [X], [X, f32(100), f32(100)], num_statistics=100)
+    given = linear_inputs(signature, bow())
+    usual, stable = (
+        passes(plan_norm(PlanRequest(signature, given, bow(), options)))
+        for options in (PlanOptions(), PlanOptions(stable_statistics=True))
+    )
+    assert stable.index("sub") < stable.index("rsqrt")
+    assert stable.count("sub") == usual.count("sub") + 1

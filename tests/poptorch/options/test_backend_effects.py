@@ -80,12 +80,47 @@ def normed(change: Change) -> Any:
     return found
 
 
-def convolved(change: Change) -> int:
-    """Modelled cycles of a convolution of many channels."""
+def cycles_of(change: Change, module: nn.Module, *shape: int) -> int:
+    """Modelled cycles of inference in half precision."""
     opts = options()
     change(opts)
-    model = poptorch.inferenceModel(nn.Conv2d(256, 256, 3).half(), opts)
-    model.compile(torch.zeros(4, 256, 16, 16).half())
+    model = poptorch.inferenceModel(module.half(), opts)
+    model.compile(torch.zeros(shape).half())
+    cycles = popple.modelled(model).simulation.cost.cycles
+    model.destroy()
+    return cycles
+
+
+def convolved(change: Change) -> int:
+    """A convolution of many channels."""
+    return cycles_of(change, nn.Conv2d(256, 256, 3), 4, 256, 16, 16)
+
+
+def layer_normed(change: Change) -> int:
+    """A norm of its own."""
+    return cycles_of(change, nn.LayerNorm(256), 64, 256)
+
+
+class Layers(nn.Module):
+    """Two linear layers and a loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(256, 512), nn.Linear(512, 256))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The loss."""
+        return poptorch.identity_loss(self.body(x).sum(), "none")
+
+
+def trained(change: Change) -> int:
+    """Modelled cycles of training linear layers."""
+    opts = options()
+    change(opts)
+    module = Layers()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    model = poptorch.trainingModel(module, opts, optimizer)
+    model.compile(torch.zeros(64, 256))
     cycles = popple.modelled(model).simulation.cost.cycles
     model.destroy()
     return cycles
@@ -128,7 +163,9 @@ EFFECTS: dict[str, Effect] = {
     "convolutionOptions": of(convolved, "convolutionOptions", WIDE_LOADS),
     "enableEngineCaching": of_cache("enableEngineCaching"),
     "enableFloatingPointChecks": of(outcome, "enableFloatingPointChecks", True, divide),
+    "enableFullyConnectedPass": of(trained, "enableFullyConnectedPass", False),
     "enableOutlining": of(cost, "enableOutlining", False),
+    "enableStableNorm": of(layer_normed, "enableStableNorm", True),
     "enableStochasticRounding": of(
         calls, "enableStochasticRounding", True, is_half=True
     ),

@@ -92,6 +92,16 @@ def run_operators(change: Change | None) -> Outcome:
     return on_device(operators, inputs, change)
 
 
+def normed(change: Change | None) -> Outcome:
+    """A batch norm in training."""
+
+    def batch_norm(x: Any, scale: Any) -> Any:
+        return tf.compat.v1.nn.fused_batch_norm(x, scale, scale)[0]
+
+    inputs = [np.ones([4, 8, 8, 16], np.float32), np.ones(16, np.float32)]
+    return on_device(batch_norm, inputs, change)
+
+
 def of_operators(option: str, value: Any) -> Effect:
     return lambda _: (run_operators(None), run_operators(setting(option, value)))
 
@@ -309,6 +319,13 @@ EFFECTS: dict[str, Effect] = {
     ),
     "IPUConfig.matmuls.poplar_options": of_operators(
         "matmuls.poplar_options", {PROPORTION: "0.0001"}
+    ),
+    "IPUConfig.matmuls.clear_pass_type": of_pipeline(
+        setting("matmuls.clear_pass_type", True)
+    ),
+    "IPUConfig.norms.use_stable_statistics": lambda _: (
+        normed(None),
+        normed(setting("norms.use_stable_statistics", True)),
     ),
     "poplar_options.availableMemoryProportion": of_operators(
         "convolutions.poplar_options", {PROPORTION: "0.0002"}

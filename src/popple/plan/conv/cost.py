@@ -148,14 +148,16 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     during = np.maximum(held + partials, partials + reduce_bytes)
     if serial.in_parts > 1:
         during = during + sums * setting.partial_bytes
+    during = np.maximum(during, copies.temporary_bytes)
+    turned_cycles, turned_bytes = _estimate_turned(candidates, setting)
     return Costs(
         exchange=_whole(exchange),
         compute=serial.count * compute,
         reduction=serial.count * reduction,
-        serial=_estimate_serial(candidates, sums, setting),
+        serial=_estimate_serial(candidates, sums, setting) + turned_cycles,
         copies=serial.count * copies.cycles,
         fixed=_estimate_cast(candidates, sums, setting),
-        memory_bytes=np.maximum(during, copies.temporary_bytes),
+        memory_bytes=turned_bytes + np.maximum(during, turned_bytes),
         partials_bytes=partials,
         received_inputs=received_inputs,
         received_weights=received_weights,
@@ -241,6 +243,22 @@ def _estimate_serial(candidates: Candidates, sums: Ints, setting: Setting) -> In
     if serial.out_parts > 1:
         cycles = cycles + slice_cycles(sums, problem.output.num_bytes, workers)
     return serial.count * cycles
+
+
+def _estimate_turned(candidates: Candidates, setting: Setting) -> tuple[Ints, Ints]:
+    """Weights of a linear layer brought into an order that can be sliced.
+
+    Once before the serial parts: through the exchange, then one by one. The copy lives
+    as long as they do. PopLibs' planner expects it wherever passes have plans of their
+    own (addRearrangeBeforeSliceEstimate).
+    """
+    problem = setting.form.problem
+    is_sliced = problem.purpose.is_linear and not setting.is_joint
+    if setting.serial.count == 1 or not is_sliced:
+        return np.zeros_like(candidates.partials), np.zeros_like(candidates.partials)
+    weights = ceil_of(problem.num_weights, candidates.num_used)
+    held = weights * setting.element_bytes
+    return ceil_of(held, setting.chip.exchange_bytes_per_cycle) + weights, held
 
 
 def _estimate_cast(candidates: Candidates, sums: Ints, setting: Setting) -> Ints:

@@ -1,9 +1,10 @@
 """Normalisations: statistics by one fused reduction, then element-wise passes.
 
-As in PopLibs poplin/Norms.cpp: a sum and a sum of squares, the inverse standard
-deviation on the small results, then (x - mean) times it, then scale and shift. Backward
-the input is normalised again, products with the gradient are reduced for scale and
-shift and for the statistics, and the gradient is put together in four passes.
+As in PopLibs poplin/Norms.cpp: a sum and a sum of squares, of what is left without the
+mean if statistics are to be stable, the inverse standard deviation on the small
+results, then (x - mean) times it, then scale and shift. Backward the input is
+normalised again, products with the gradient are reduced for scale and shift and for the
+statistics, and the gradient is put together in four passes.
 """
 
 from __future__ import annotations
@@ -44,9 +45,7 @@ def plan_norm(request: PlanRequest) -> OpPlan:
     """Statistics of the input, then normalise, scale and shift."""
     builder, target, wishes, normed = _begin(request)
     tensor = normed.tensor
-    reduction = Reduction("ADD_AND_SQUARE_ADD", tensor, normed.kept, 1, 2)
-    rows = reduced_type(reduction, DType.F32)
-    source = _add_sums(builder, "statistics", reduction, target, rows)
+    rows, source = _add_statistics(builder, normed, target)
     add_unary(builder, "rsqrt", rows, source)
     needs = add_multicast(
         builder, "statistics", tensor, target, normed.kept, source, DType.F32
@@ -56,6 +55,27 @@ def plan_norm(request: PlanRequest) -> OpPlan:
     if len(request.inputs) > 1:
         _add_scale_and_shift(builder, normed, target)
     return builder.finish(_outputs(builder, target, rows, source), wishes)
+
+
+def _add_statistics(
+    builder: PlanBuilder, normed: _Normed, target: TileMapping
+) -> tuple[TensorType, TileMapping]:
+    """Mean and mean square, which stable statistics take of the centred input."""
+    tensor, kept = normed.tensor, normed.kept
+    if not builder.request.options.stable_statistics:
+        both = Reduction("ADD_AND_SQUARE_ADD", tensor, kept, 1, 2)
+        rows = reduced_type(both, DType.F32)
+        return rows, _add_sums(builder, "statistics", both, target, rows)
+    total = Reduction("ADD", tensor, kept)
+    rows = reduced_type(total, DType.F32)
+    mean = _add_sums(builder, "mean", total, target, rows)
+    needs = add_multicast(builder, "mean", tensor, target, kept, mean, DType.F32)
+    centred = builder.position
+    add_statistics_pass(builder, "sub", tensor, target, kept, needs)
+    squares = Reduction("SQUARE_ADD", tensor, kept)
+    source = _add_sums(builder, "power", squares, target, rows)
+    builder.hold("centred", target.bytes_by_tile, centred)
+    return rows, source
 
 
 def plan_norm_inference(request: PlanRequest) -> OpPlan:
