@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tensorflow.python.ipu._executables.engine import ENGINES  # noqa: E402
 from popple.errors import UsageError  # noqa: E402
 from popple.session import write_archive  # noqa: E402
 
+v1 = tf.compat.v1
 compile_op = ipu.application_compile_op.experimental_application_compile_op
 VECTOR = tf.TensorSpec([2], tf.float32)
 
@@ -128,6 +131,23 @@ def test_an_executable_answers_call_by_call(tmp_path: Path) -> None:
     np.testing.assert_array_equal(answers, [[2.0 * n, 2.0] for n in range(5)])
     with pytest.raises(RuntimeError, match="never started"):
         embedded_runtime.embedded_runtime_call([tf.zeros([2])], context)
+
+
+def test_more_threads_than_processors_call_one_engine(tmp_path: Path) -> None:
+    path = written(tmp_path, tf.Variable(2.0), freeze=True)
+    count = 2 * (os.cpu_count() or 1) + 2
+    with tf.Graph().as_default():
+        given = v1.placeholder(tf.float32, [2])
+        context = embedded_runtime.embedded_runtime_start(path, [], "threads")
+        (answer,) = embedded_runtime.embedded_runtime_call([given], context)
+        with v1.Session() as session, ThreadPoolExecutor(count) as pool:
+            asked = [
+                pool.submit(session.run, answer, {given: [n, 1.0]})
+                for n in range(4 * count)
+            ]
+            found = [each.result(timeout=60).tolist() for each in asked]
+    ENGINES.forget("threads")
+    assert found == [[2.0 * n, 2.0] for n in range(4 * count)]
 
 
 @pytest.mark.parametrize("size", [2, 1 << 15])

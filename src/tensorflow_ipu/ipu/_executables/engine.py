@@ -69,7 +69,9 @@ class _Run:
         self._error: tf.errors.OpError | None = None
         with tf.Graph().as_default() as graph, tf.device("/device:CPU:0"):
             self._build(executable, inputs)
-        self._session = v1.Session(graph=graph)
+        # Threads of its own: callers wait in those that all sessions share.
+        config = v1.ConfigProto(use_per_session_threads=True)
+        self._session = v1.Session(graph=graph, config=config)
         self._session.run(self._initialize, self._fed)
         # A daemon, as Python would otherwise wait for it when a script ends.
         self._thread = threading.Thread(target=self._serve, daemon=True)
