@@ -68,7 +68,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         ),
         "^BERT training": (
             "configurations.py: the public configuration of the row's page or round; "
-            "data without padding where a row says packed; rounds before v2.0 with "
+            "data without padding where a row says packed, with the mask of pairs of "
+            "positions that its program makes; rounds before v2.0 with "
             "their validations; on PopART 0.17 s between steps, which is not modelled"
         ),
         "": "no module here",
