@@ -34,19 +34,27 @@ def test_eager_models_are_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        ("train_step", "fit"),
         ("make_train_function", "fit"),
         ("make_test_function", "evaluate"),
         ("make_predict_function", "predict"),
     ],
 )
-def test_steps_and_functions_of_ones_own_are_refused(name: str, method: str) -> None:
+def test_functions_of_ones_own_are_refused(name: str, method: str) -> None:
     own = type("Own", (tf.keras.Sequential,), {name: lambda self, *args: None})
     with strategy().scope():
         model = compiled(own([dense(1)]))
         data = [X] if method == "predict" else [X, Y]
         with pytest.raises(RuntimeError, match=f"The function `{name}`"):
             getattr(model, method)(*data, **QUIET)
+
+
+def test_accumulation_passes_by_a_train_step_of_ones_own() -> None:
+    own = type("Own", (tf.keras.Sequential,), {"train_step": lambda self, data: {}})
+    with strategy().scope():
+        model = compiled(own([dense(1)]), 2)
+        model.set_gradient_accumulation_options(2)
+        with pytest.raises(RuntimeError, match="The function `train_step`"):
+            model.fit(X, Y, **QUIET)
 
 
 @pytest.mark.parametrize("name", ["test_step", "call"])

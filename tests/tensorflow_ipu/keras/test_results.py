@@ -13,9 +13,11 @@ from tests.tensorflow_ipu.keras.keras_models import (  # noqa: E402
     X,
     Y,
     compiled,
+    dense,
     functional,
     sequential,
     strategy,
+    weights_after,
 )
 
 pytestmark = pytest.mark.usefixtures("own_pod")
@@ -162,6 +164,41 @@ def test_a_test_step_of_ones_own_names_its_results() -> None:
         model = compiled(Own([tf.keras.layers.Dense(1)]), 8)
         result = model.evaluate(X, Y, return_dict=True, **QUIET)
     assert result == {"largest": X[-4:].max()}
+
+
+class Stepping(tf.keras.Sequential):
+    """A model that takes its steps itself, and reports twice the loss."""
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
+        weights = self.trainable_variables
+        gradients = tape.gradient(loss, weights)
+        self.optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        return {"twice": 2.0 * loss}
+
+
+class Inheriting(tf.keras.Sequential):
+    """A model that adds to what every model does in a step."""
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        return {**super().train_step(data), "one": tf.ones([])}
+
+
+@pytest.mark.parametrize("num_ipus", [1, 2])
+@pytest.mark.parametrize(("own", "name"), [(Stepping, "twice"), (Inheriting, "one")])
+def test_a_train_step_of_ones_own_trains(own: Any, name: str, num_ipus: int) -> None:
+    with strategy(num_ipus).scope():
+        model = compiled(own([dense(2), dense(1)]), 8 // num_ipus)
+        given = {"batch_size": 4 // num_ipus, "shuffle": False, "verbose": 0}
+        history = model.fit(X, Y, **given)
+        found = model.get_weights()
+    batches = [(X[n : n + 4], Y[n : n + 4]) for n in range(0, 32, 4)]
+    expected = weights_after(batches, 1, scale=num_ipus)
+    for mine, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4)
+    assert list(history.history)[-1] == name
 
 
 def test_training_stops_when_a_callback_says_so() -> None:

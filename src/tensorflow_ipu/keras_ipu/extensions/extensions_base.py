@@ -176,8 +176,8 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
         num_steps = handler.steps_per_execution_value
         num_replicas = self._get_replication_factor()
         streams = asynchronous or self._is_pipelined()
-        if mode is Mode.EVALUATE:
-            streams = streams or self._overrides("test_step")
+        if mode is not Mode.PREDICT:
+            streams = streams or self._overrides(f"{mode.value}_step")
         if mode is Mode.PREDICT:
             streams = streams or num_steps * num_replicas > 1
         accumulation = 1
@@ -189,7 +189,7 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
     def _program_for(self, run: Run, outfeed: Any) -> Function:
         """The traced program of a run, made when it is first needed."""
         if run not in self._ipu_programs:
-            self._check_nothing_is_overridden(run.mode)
+            self._check_nothing_is_overridden(run)
             pipelined = self._is_pipelined()
             make = (
                 pipelined_programs.make_program
@@ -274,23 +274,23 @@ class KerasExtensionBase(ExtendedLoops, OptionSetters, KerasExtension):
     def _overrides(self, name: str) -> bool:
         return getattr(type(self), name) is not getattr(training.Model, name)
 
-    def _check_nothing_is_overridden(self, mode: Mode) -> None:
-        refused = [f"make_{mode.value}_function"]
-        if mode is Mode.FIT:
-            refused.append("train_step")
-        for name in refused:
-            if self._overrides(name):
-                raise RuntimeError(
-                    f"The function `{name}` for the model {self.name} has been "
-                    "overridden. Models in an IPUStrategy have their own: remove the "
-                    "override, or give the strategy `enable_keras_extensions=False`."
-                )
+    def _check_nothing_is_overridden(self, run: Run) -> None:
+        name = f"make_{run.mode.value}_function"
+        if self._overrides(name):
+            raise RuntimeError(
+                f"The function `{name}` for the model {self.name} has been "
+                "overridden. Models in an IPUStrategy have their own: remove the "
+                "override, or give the strategy `enable_keras_extensions=False`."
+            )
         self._check_call_is_kept()
-        name = f"{mode.value}_step"
-        if self._is_pipelined() and self._overrides(name):
+        name = f"{run.mode.value}_step"
+        if self._overrides(name) and (
+            self._is_pipelined() or run.accumulation_steps > 1
+        ):
+            kind = "is pipelined" if self._is_pipelined() else "accumulates gradients"
             raise RuntimeError(
                 f"The function `{name}` of {self.name} has been overridden, and a "
-                "pipelined model does not call it: remove the override."
+                f"model that {kind} does not call it: remove the override."
             )
 
     # Saving.

@@ -91,6 +91,9 @@ def make_program(model: tf.keras.Model, run: Run, outfeed: Any) -> Function:
 def _train(
     model: tf.keras.Model, run: Run, iterator: Iterator[Tensors], emit: Emit
 ) -> Tensors:
+    if model._overrides("train_step"):
+        _repeat(run.num_steps, lambda: emit(model.train_step(next(iterator))))
+        return model.get_metrics_result()
     update = _update if run.accumulation_steps == 1 else _accumulate_and_update
     num_updates = run.num_steps // run.accumulation_steps
     _repeat(num_updates, lambda: update(model, run, iterator, emit))
