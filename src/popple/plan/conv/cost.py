@@ -246,11 +246,12 @@ def _estimate_serial(candidates: Candidates, sums: Ints, setting: Setting) -> In
 
 
 def _estimate_turned(candidates: Candidates, setting: Setting) -> tuple[Ints, Ints]:
-    """Weights of a linear layer brought into an order that can be sliced.
+    """What is expected for weights that must be brought in order before slicing.
 
-    Once before the serial parts: through the exchange, then one by one. The copy lives
+    Once before the serial parts: through the exchange, then one by one; the copy lives
     as long as they do. PopLibs' planner expects it wherever passes have plans of their
-    own (addRearrangeBeforeSliceEstimate).
+    own (addRearrangeBeforeSliceEstimate). It decides between plans; steps for it come
+    from `supply`, where operands do not lie as the plan wishes.
     """
     problem = setting.form.problem
     is_sliced = problem.purpose.is_linear and not setting.is_joint
