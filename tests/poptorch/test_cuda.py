@@ -188,6 +188,29 @@ def test_half_weights_with_float_state(
     torch.testing.assert_close(results[1], results[0], rtol=2e-3, atol=1e-3)
 
 
+class Weighted(nn.Module):
+    """A product whose result says in which type it was computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(1, 1, bias=False)
+        nn.init.constant_(self.layer.weight, 1 + 2**-7)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(self.layer(x))
+
+
+def test_bfloat16_is_kept_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_gpu(monkeypatch)
+    found: list[float] = []
+    for keeps in ("", "1"):
+        monkeypatch.setenv("POPPLE_KEEP_BFLOAT16", keeps)
+        model = poptorch.inferenceModel(Weighted().bfloat16(), options())
+        found.append(float(model(torch.ones(1, 1, dtype=torch.bfloat16)).float()))
+    # (1 + 2^-7)^2 is exact in float32; bfloat16 has 7 bits behind the point.
+    assert found == [1 + 2**-6 + 2**-14, 1 + 2**-6]
+
+
 class Summed(nn.Module):
     """A module whose loss is the sum of its outputs."""
 
