@@ -63,10 +63,11 @@ def on_device(
     configure(change, num_ipus)
     owner = Owner()
     tensors = [tf.constant(each) for each in inputs]
+    program = tf.function(function)  # its graph is modelled as long as it is there
     try:
         with _modelling.owned_by(owner):
             strategy = ipu.ipu_strategy.IPUStrategy()
-            result = strategy.run(tf.function(function), tensors)
+            result = strategy.run(program, tensors)
     except tf.errors.InternalError as error:
         return Outcome((error.message,))
     return outcome(owner, *tf.nest.flatten(result))
