@@ -188,6 +188,51 @@ def test_half_weights_with_float_state(
     torch.testing.assert_close(results[1], results[0], rtol=2e-3, atol=1e-3)
 
 
+class Shrunk(nn.Module):
+    """Convolutions, pooling and a view: channels lie innermost on a GPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 96, 3, padding=1)
+        self.norm = nn.BatchNorm2d(96)
+        self.second = nn.Conv2d(96, 8, 3, stride=2)
+        self.last = nn.Linear(8 * 31 * 31, 10)
+        self.loss = nn.CrossEntropyLoss()
+
+    def forward(self, x: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        x = F.relu(self.second(F.relu(self.norm(self.first(x)))))
+        x = self.last(x.flatten(1))
+        return x, self.loss(x, labels)
+
+
+@pytest.mark.parametrize("group", [1, 2])
+def test_large_inputs_and_channels_innermost(
+    group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inputs that cross early, each used once and overwritten by the program."""
+    torch.manual_seed(0)
+    images = torch.randn(NUM_CALLS, 8 * group, 3, 64, 64)
+    labels = torch.randint(0, 10, (8 * group,))
+
+    def losses(module: nn.Module) -> list[float]:
+        sgd = poptorch.optim.SGD(module.parameters(), lr=0.01)
+        model = poptorch.trainingModel(module, options(g=group), sgd)
+        given = torch.empty_like(images[0])
+        found: list[float] = []
+        for each in images:
+            found.append(float(model(given.copy_(each), labels)[1]))
+            given.zero_()
+        return found
+
+    module, other = twins(Shrunk())
+    expected = losses(other)
+    use_gpu(monkeypatch, "inductor")
+    assert losses(module) == pytest.approx(expected, rel=5e-3)
+    torch.testing.assert_close(
+        module.state_dict(), other.state_dict(), rtol=0, atol=5e-3
+    )
+
+
 class Weighted(nn.Module):
     """A product whose result says in which type it was computed."""
 

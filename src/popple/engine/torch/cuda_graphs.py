@@ -2,7 +2,7 @@
 
 A graph reads its inputs from memory of its own and leaves its results there, where the
 next launch overwrites them: inputs are copied in, and results that anyone keeps are
-copied out.
+copied out. Large inputs cross to the GPU while the launch before is still at work.
 
 Where the host waits for each launch anyway, small inputs travel as part of the graph,
 from pinned memory: to launch a transfer takes longer than the transfer. Small outputs
@@ -25,6 +25,11 @@ from popple.engine.torch.rewrites.outbox import SMALL, Outbox
 from popple.marks import HOST_CALL, PRINT_TENSOR, operator_name
 
 Function = Callable[..., list[Any]]
+Fill = Callable[[Tensor, Tensor], None]
+"""Copies an input to where a graph reads it."""
+
+LARGE = 1 << 18
+"""Bytes from which on an input crosses beside the launch before."""
 
 
 class Capture(Protocol):
@@ -37,6 +42,8 @@ class Capture(Protocol):
     ) -> tuple[Callable[[], None], list[Any]]: ...
 
     def host_memory_like(self, tensor: Tensor) -> Tensor: ...
+
+    def early_fill(self, held: Tensor) -> Fill: ...
 
 
 NUM_PLAIN_RUNS = 2
@@ -75,6 +82,7 @@ class GpuCapture:
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
+        self._crossing = torch.cuda.Stream()
 
     def __call__(
         self, function: Function, inputs: Sequence[Tensor]
@@ -88,6 +96,36 @@ class GpuCapture:
     def host_memory_like(self, tensor: Tensor) -> Tensor:
         """Memory of the host that the GPU reads and writes by itself."""
         return torch.empty_like(tensor, device="cpu", pin_memory=True)
+
+    def early_fill(self, held: Tensor) -> Fill:
+        """What fills this input without waiting for the launch that still reads it."""
+        return _EarlyFill(held, self._crossing)
+
+
+class _EarlyFill:
+    """Brings an input to the GPU beside what runs there, then to its place.
+
+    From the host it goes to memory of its own, on a stream of its own; the way from
+    there, which is short, waits for the launch before.
+    """
+
+    def __init__(self, held: Tensor, crossing: torch.cuda.Stream) -> None:
+        self._waiting = torch.empty_like(held)
+        self._crossing = crossing
+        # Written to once whoever had this memory before is done with it.
+        self._is_taken = torch.cuda.Event()
+        self._is_taken.record()
+
+    def __call__(self, held: Tensor, given: Tensor) -> None:
+        if not given.is_cpu:
+            _fill(held, given)
+            return
+        self._crossing.wait_event(self._is_taken)
+        with torch.cuda.stream(self._crossing):
+            _fill(self._waiting, given)
+        torch.cuda.current_stream().wait_stream(self._crossing)
+        held.copy_(self._waiting)
+        self._is_taken.record()
 
 
 class CudaGraphs:
@@ -172,6 +210,10 @@ class _Captured:
         self._device = capture.device
         self._num_copied = num_copied
         self._inputs = [self._held(tensor, capture) for tensor in inputs]
+        self._fills = [
+            _choose_fill(held, given, capture)
+            for held, given in zip(self._inputs, inputs, strict=True)
+        ]
         self._replay, self._results = capture(self._call, self._inputs)
 
     def _held(self, tensor: Tensor, capture: Capture) -> Tensor:
@@ -180,10 +222,13 @@ class _Captured:
     def _call(self, *inputs: Tensor) -> list[Any]:
         return self._function(*inputs)
 
+    def _fill(self, inputs: Sequence[Tensor]) -> None:
+        for fill, held, given in zip(self._fills, self._inputs, inputs, strict=True):
+            fill(held, given)
+
     def launch(self, inputs: Sequence[Tensor]) -> list[Any]:
         """Copy the inputs in, run, copy the outputs out."""
-        for held, given in zip(self._inputs, inputs, strict=True):
-            _fill(held, given)
+        self._fill(inputs)
         self._replay()
         copied = self._results[: self._num_copied]
         rest = self._results[self._num_copied :]
@@ -219,10 +264,15 @@ class _CapturedWithOutbox(_Captured):
 
     def launch(self, inputs: Sequence[Tensor]) -> list[Any]:
         """Copy the inputs in, run, take the outputs out of the outbox."""
-        for held, given in zip(self._inputs, inputs, strict=True):
-            _fill(held, given)
+        self._fill(inputs)
         self._replay()
         return self._outbox.receive() + self._results[self._num_copied :]
+
+
+def _choose_fill(held: Tensor, given: Tensor, capture: Capture) -> Fill:
+    """How an input like the given one gets to where a graph reads it."""
+    crosses = given.is_cpu and not held.is_cpu
+    return capture.early_fill(held) if crosses and held.nbytes > LARGE else _fill
 
 
 def _fill(held: Tensor, given: Tensor) -> None:
