@@ -9,7 +9,7 @@ come from another pass with another dimension innermost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,14 @@ _WORD_BYTES = 8
 
 @dataclass(frozen=True)
 class Copies:
-    """Cycles and temporary bytes of the copies of each candidate."""
+    """Cycles and temporary bytes of the copies of each candidate.
+
+    `inputs_cycles` are those of the copies of inputs, which `cycles` include.
+    """
 
     cycles: Ints
     temporary_bytes: Ints
+    inputs_cycles: Ints
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ def estimate_copies(num_used: Ints, setting: Setting) -> Copies:
     after = _estimate_after(num_used, setting)
     # Copies before are over when those after begin: their memory is the same.
     most = np.maximum(before.temporary_bytes, after.temporary_bytes)
-    return Copies(before.cycles + after.cycles, most)
+    return Copies(before.cycles + after.cycles, most, before.inputs_cycles)
 
 
 def _find_copied(setting: Setting) -> _Copied:
@@ -95,15 +99,17 @@ def _estimate_before(num_used: Ints, setting: Setting) -> Copies:
     )
     in_channels = round_up(problem.in_channels, method.in_group)
     out_channels = round_up(problem.out_channels, method.out_group)
-    elements = 0
+    inputs = weights = 0
     if copied.inputs:
-        elements += problem.num_inputs // problem.in_channels * in_channels
+        inputs = problem.num_inputs // problem.in_channels * in_channels
     if copied.weights:
         # Padded channels are copied as well: vertices read whole groups.
         kernel = problem.num_weights // (problem.in_channels * problem.out_channels)
-        elements += kernel * in_channels * out_channels
-    channels = problem.in_channels * problem.out_channels
-    return _estimate(num_used, elements, channels, setting.element_bytes, setting)
+        weights = kernel * in_channels * out_channels
+    channels, size = problem.in_channels * problem.out_channels, setting.element_bytes
+    both = _estimate(num_used, inputs + weights, channels, size, setting)
+    alone = _estimate(num_used, inputs, channels, size, setting)
+    return replace(both, inputs_cycles=alone.cycles)
 
 
 def _estimate_after(num_used: Ints, setting: Setting) -> Copies:
@@ -121,7 +127,8 @@ def _estimate_after(num_used: Ints, setting: Setting) -> Copies:
     each = ceil_of(elements, num_used) * size
     # A group stays together, so it is copied a word at a time.
     rate = min(_WORD_BYTES, method.out_group * size)
-    return Copies(_whole(each * _overhead(channels, size) / rate), 2 * each)
+    cycles = _whole(each * _overhead(channels, size) / rate)
+    return replace(_none(num_used), cycles=cycles, temporary_bytes=2 * each)
 
 
 def _estimate(
@@ -133,7 +140,8 @@ def _estimate(
     each = ceil_of(elements, num_used) * size
     moved = each / setting.chip.exchange_bytes_per_cycle
     placed = each * _overhead(channels, size) / min(_WORD_BYTES, size)
-    return Copies(_whole(moved + placed), 2 * each)
+    cycles = _whole(moved + placed)
+    return replace(_none(num_used), cycles=cycles, temporary_bytes=2 * each)
 
 
 def _overhead(channels: int, size: int) -> float:
@@ -142,7 +150,8 @@ def _overhead(channels: int, size: int) -> float:
 
 
 def _none(num_used: Ints) -> Copies:
-    return Copies(np.zeros_like(num_used), np.zeros_like(num_used))
+    zeros = np.zeros_like(num_used)
+    return Copies(zeros, zeros, zeros)
 
 
 def _whole(cycles: NDArray[np.float64]) -> Ints:

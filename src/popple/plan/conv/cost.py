@@ -133,9 +133,11 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     # Tiles that differ only in output channels need the same inputs.
     inputs = received_inputs * to_cycles / input_bus_width(candidates.out_split, chip)
     weights = received_weights * to_cycles
-    phases = setting.phase_cycles * ((received_inputs > 0) + (received_weights > 0))
-    # All of it lies inside the loop: inputs are broadcast anew in every turn.
-    exchange = serial.count * (inputs + weights + phases)
+    # Inputs and weights come together, but for inputs that are there before the loop.
+    phases = serial.count * ((received_inputs > 0) | (received_weights > 0))
+    if serial.keeps_inputs:
+        phases = serial.count * (received_weights > 0) + (received_inputs > 0)
+    exchange = serial.times_inputs * inputs + serial.count * weights
     compute = setting.method.cycles(candidates.work)
     stages = reduction_stages(candidates.num_summed)
     reduction, sums, reduce_bytes = _estimate_reduction(candidates, stages, setting)
@@ -143,7 +145,9 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     copies = estimate_copies(candidates.num_used, setting)
     partials = partials_bytes(candidates, setting)
     received = (received_inputs, received_weights)
-    held = sum(held_bytes(candidates, received, setting))
+    held_inputs, held_weights = held_bytes(candidates, received, setting)
+    kept = held_inputs if serial.keeps_inputs else np.zeros_like(held_inputs)
+    held = held_inputs + held_weights - kept
     # Either operands and partials are live, or partials and those that arrive.
     during = np.maximum(held + partials, partials + reduce_bytes)
     if serial.in_parts > 1:
@@ -151,13 +155,14 @@ def estimate_costs(candidates: Candidates, setting: Setting) -> Costs:
     during = np.maximum(during, copies.temporary_bytes)
     turned_cycles, turned_bytes = _estimate_turned(candidates, setting)
     return Costs(
-        exchange=_whole(exchange),
+        exchange=_whole(exchange + setting.phase_cycles * phases),
         compute=serial.count * compute,
         reduction=serial.count * reduction,
         serial=_estimate_serial(candidates, sums, setting) + turned_cycles,
-        copies=serial.count * copies.cycles,
+        copies=serial.count * copies.cycles
+        - (serial.count - serial.times_inputs) * copies.inputs_cycles,
         fixed=_estimate_cast(candidates, sums, setting),
-        memory_bytes=turned_bytes + np.maximum(during, turned_bytes),
+        memory_bytes=kept + turned_bytes + np.maximum(during, turned_bytes),
         partials_bytes=partials,
         received_inputs=received_inputs,
         received_weights=received_weights,

@@ -11,7 +11,7 @@ from popple.units import ceil_div
 def describe_splits(solution: Solution) -> str:
     """Parts over tiles, then in turn; directions that are not cut are left out.
 
-    `field 1x14, in-channels 13; in turn out-channels 2`
+    `field 1x14, in-channels 13; in turn out-channels 2, inputs once`
     """
     split, problem = solution.split, solution.setting.form.problem
     batch, *field = _parts_of((problem.batch, *problem.out_field), split.field.shares)
@@ -27,7 +27,10 @@ def describe_splits(solution: Solution) -> str:
     serial = solution.setting.serial
     in_turn = {"in-channels": [serial.in_parts], "out-channels": [serial.out_parts]}
     text = _render_parts(parts) or "one tile"
-    return f"{text}; in turn {_render_parts(in_turn)}" if serial.count > 1 else text
+    if serial.count == 1:
+        return text
+    kept = ", inputs once" if serial.keeps_inputs else ""
+    return f"{text}; in turn {_render_parts(in_turn)}{kept}"
 
 
 def _parts_of(dims: Sequence[int], shares: Sequence[int]) -> list[int]:

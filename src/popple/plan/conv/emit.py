@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from popple.graph import DType
 from popple.plan.builder import PlanBuilder
+from popple.plan.codelets.rates import multi_codelet
+from popple.plan.codelets.sizes import (
+    BINARY_CODE_BYTES,
+    BINARY_STATE_BYTES,
+    IN_PLACE_STATE_BYTES,
+)
 from popple.plan.conv.cost import is_bus_shared
 from popple.plan.conv.describe import describe_choice, describe_runners_up
 from popple.plan.conv.joint import are_weights_home, turn_weights
@@ -25,9 +32,12 @@ from popple.plan.conv.vertices import (
 )
 from popple.plan.conv.wishes import Operand, Roles, Wishes, roles_in_form
 from popple.plan.opplan import Move, OpPlan, PlanRequest
-from popple.program import VertexGroup
+from popple.program import TileVector, VertexGroup
 from popple.target import Chip
 from popple.units import ceil_div
+
+_COUNTER_BYTES = 4
+"""The number of a turn, an unsigned int."""
 
 
 def plan_conv(
@@ -266,15 +276,19 @@ class _Emitter:
 
     def _emit_loop(self, builder: PlanBuilder, inputs: Supply, weights: Supply) -> None:
         serial = self.setting.serial
+        kept = self._bring(builder, inputs) if serial.keeps_inputs else ()
         body = builder.part()
+        self._bring_turn(body)
         # Weights differ in every turn; inputs only if input channels are cut.
         self._slice(body, weights)
         held = [self._bring(body, weights)]
         if serial.in_parts > 1:
             self._slice(body, inputs)
-        held.append(self._bring(body, inputs))
+        held.append(kept or self._bring(body, inputs))
         self._multiply(body, held, (*_in_place(inputs), *_in_place(weights)))
+        self._bring_turn(body)
         self._store(body)
+        self._count_turn(body)
         if serial.in_parts > 1:
             # Sums over input channels outlive a turn, so they are memory of the loop.
             vector = self.occupancy.vector(
@@ -282,12 +296,36 @@ class _Emitter:
             )
             builder.begin_next("accumulated", vector)
         builder.repeat("loop buffers", serial.count, body, interleaved="partials")
-        for name in (inputs.rearranged, weights.rearranged):
+        for name in (weights.rearranged, *(kept or (inputs.rearranged,))):
             builder.end(name)
         if serial.in_parts > 1:
             if self.setting.is_cast:
                 self._cast(builder)
             builder.end("accumulated")
+
+    def _bring_turn(self, body: PlanBuilder) -> None:
+        """The number of the turn to all tiles, which slice or store by it.
+
+        It lies on one tile (lib/poplin/Convolution.cpp, loopCounter).
+        """
+        one = self._on_first_tile(_COUNTER_BYTES)
+        every = self.occupancy.ones
+        received = every.scaled(_COUNTER_BYTES)
+        body.add(Move("exchange turn", one, received, every, reads=()))
+
+    def _count_turn(self, body: PlanBuilder) -> None:
+        """One more turn is done."""
+        cycles = add_in_place_cycles(1, _COUNTER_BYTES, self.chip.num_workers)
+        name, state = "popops::BinaryOp1DInPlace<add", BINARY_STATE_BYTES
+        state -= IN_PLACE_STATE_BYTES
+        codelet = multi_codelet(name, DType.U32, BINARY_CODE_BYTES, state)
+        one = self._on_first_tile(1)
+        group = VertexGroup(codelet, one, self._on_first_tile(cycles))
+        body.compute("count turn", group, reads=())
+
+    def _on_first_tile(self, value: int) -> TileVector:
+        vector = TileVector.of([(1, value)])
+        return vector.shifted(self.occupancy.first_tile, self.chip.num_tiles)
 
     def _slice(self, body: PlanBuilder, supply: Supply) -> None:
         """The operand's part for this turn, cut out where it lies."""

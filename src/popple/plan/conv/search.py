@@ -30,6 +30,7 @@ _KEPT_EACH = 1 + NUM_RUNNERS_UP
 _MAX_SERIAL_PARTS = 256
 # Memory counts as what bounds a plan if it costs more than a tenth.
 _NOTICEABLE = 1.1
+_FIRST_KIND = "ipu1"
 
 
 @dataclass(frozen=True)
@@ -174,15 +175,32 @@ def _serial_series(
     )
     previous = math.inf
     for parts in serial_parts(channels, group):
-        serial = Serial(out_parts=parts) if along_out else Serial(in_parts=parts)
-        evaluation = _evaluate(replace(setting, serial=serial))
-        yield evaluation
-        cycles = evaluation.least_cycles(limit_bytes)
+        found = [
+            _evaluate(replace(setting, serial=serial))
+            for serial in _serials(parts, along_out, setting.chip)
+        ]
+        yield from found
+        cycles = min(evaluation.least_cycles(limit_bytes) for evaluation in found)
         # More parts cost more slices; once that outweighs the memory, it only gets
         # worse.
         if previous < math.inf and cycles >= previous:
             return
         previous = cycles
+
+
+def _serials(parts: int, along_out: bool, chip: Chip) -> tuple[Serial, ...]:
+    """Ways to compute so many parts: those of output channels may keep the inputs.
+
+    PopLibs' planner has had the choice since release 2.2 (lib/poplin/ConvModel.cpp,
+    broadcastInputBeforeLoop), the last to run its tests on chips of the first kind was
+    2.0.
+    """
+    if not along_out:
+        return (Serial(in_parts=parts),)
+    plain = Serial(out_parts=parts)
+    if chip.architecture == _FIRST_KIND:
+        return (plain,)
+    return plain, replace(plain, keeps_inputs=True)
 
 
 def serial_parts(channels: int, group: int) -> list[int]:

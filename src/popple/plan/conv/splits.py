@@ -29,15 +29,25 @@ _MAX_KERNEL_OPTIONS = 6
 
 @dataclass(frozen=True)
 class Serial:
-    """Parts computed one after the other, along output and input channels."""
+    """Parts computed one after the other, along output and input channels.
+
+    Parts of output channels share their inputs. With `keeps_inputs` those are brought
+    to the tiles once, before the first part, and stay until the last.
+    """
 
     out_parts: int = 1
     in_parts: int = 1
+    keeps_inputs: bool = False
 
     @property
     def count(self) -> int:
         """Times the body of the loop runs."""
         return self.out_parts * self.in_parts
+
+    @property
+    def times_inputs(self) -> int:
+        """Times that inputs are brought to the tiles."""
+        return 1 if self.keeps_inputs else self.count
 
     def units_in(self, problem: ConvProblem, method: Method) -> int:
         """Groups of input channels in one part."""
