@@ -27,6 +27,8 @@ from typing import Any
 # This folder has a script with the facade's name: look beside it instead.
 sys.path[0] = str(Path(__file__).parents[1])
 
+import torch  # noqa: E402
+
 from benchmarks.calibration.assumptions import settings_of  # noqa: E402
 from benchmarks.calibration.compiler import compiler_rows  # noqa: E402
 from benchmarks.calibration.derived import (  # noqa: E402
@@ -70,6 +72,8 @@ SETS: Mapping[str, Callable[[Path], Iterator[Rows]]] = {
 def main() -> None:
     """Model the rows asked for and print what came out."""
     arguments = _arguments()
+    # PyTorch's own threads do not exist in forked processes, which would wait for them.
+    torch.set_num_threads(1)
     names = [arguments.set] if arguments.set else list(SETS)
     everything: list[Result] = []
     summaries: dict[str, Mapping[Key, Summary]] = {}

@@ -1,17 +1,20 @@
-"""Calls: where ops that share code begin, and what is copied for them there.
+"""Calls: ops that share code run as one function, and what is copied around them.
 
 The frameworks' compilers make functions of what repeats. A function has a place of its
-own for every weight it reads, so a call begins with copies of them (graphcore/popart
-willow/src/popx/op/callx.cpp). A call is a run of ops that follow each other like the
-ops they repeat.
+own for all that it reads and returns, so a call begins with copies of its arguments and
+ends with copies of its results (graphcore/popart willow/src/popx/op/callx.cpp). A call
+is a run of ops that follow each other like the ops they repeat; those are one, too.
+What a function writes in place, such as a sum of gradients, is taken to be passed by
+reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from popple.graph import DType, Graph, Op, Phase
+from popple.graph import DType, Graph, Op, Phase, Role, functions_of, get_op
 from popple.plan.builder import vertices
 from popple.plan.codelets.rates import multi_codelet
 from popple.plan.codelets.shape import copy_cycles, shuffle_cycles
@@ -22,6 +25,11 @@ from popple.target import Chip
 
 _MEMCPY_CODE_BYTES = 200
 _ORDERING_CODE_BYTES = 260
+_NEVER_INSIDE = frozenset({"copy", "collective"})
+"""Families of ops that lead to or from elsewhere: they stand between calls."""
+_WORTH_A_CALL = frozenset({"matmul", "conv", "norm", "recurrent"})
+"""Families of the ops that a function is made for: Op::getSubgraphValue of PopART."""
+_COPIED_ROLES = frozenset({Role.ACTIVATION, Role.INPUT, Role.ARGUMENT})
 
 
 @dataclass(frozen=True)
@@ -44,48 +52,161 @@ class Copy:
         return self.source == self.place
 
 
+@dataclass(frozen=True)
+class Call:
+    """Ops that run as one function.
+
+    `weights` are copied before it begins, and so are the values `entering`, to where
+    the ops read them; the values `leaving` are copied when it is over, to where others
+    read them.
+    """
+
+    ops: tuple[Op, ...]
+    weights: tuple[Copy, ...]
+    entering: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+
+    def inside(self, value: str) -> str:
+        """Name of the variable that holds a value while the function runs."""
+        return f"{self.ops[0].name}/own {value}"
+
+
 def copy_name(op: Op, position: int) -> str:
     """Name of the variable for the copy of an input of an op."""
     return f"{op.name}/copy of input {position}"
 
 
-def find_calls(graph: Graph, planned: PlannedOps) -> dict[str, tuple[Copy, ...]]:
-    """All copies of each call, by the op that the call begins with."""
-    calls: dict[str, tuple[Copy, ...]] = {}
-    for ops in _runs(graph, planned):
-        copies = [
+def find_calls(graph: Graph, planned: PlannedOps) -> tuple[Call, ...]:
+    """All calls that copy anything, in the order of the graph."""
+    if not planned.is_outlined:
+        return ()
+    boundaries = _Boundaries(graph, planned)
+    calls: list[Call] = []
+    for ops, is_function in _find_runs(graph, planned):
+        weights = tuple(
             copy
             for op in ops
             if op.name in planned.copies
             for copy in _copies_of(op, planned)
-        ]
-        if copies:
-            calls[ops[0].name] = tuple(copies)
-    return calls
+        )
+        entering = leaving = ()
+        if is_function and _is_worth_it(ops):
+            entering, leaving = boundaries.entering(ops), boundaries.leaving(ops)
+        if weights or entering or leaving:
+            calls.append(Call(tuple(ops), weights, entering, leaving))
+    return tuple(calls)
 
 
-def _runs(graph: Graph, planned: PlannedOps) -> Iterator[list[Op]]:
-    """Ops that follow each other like ops before them, none of them twice."""
-    run: dict[int, Op] = {}
+def _is_worth_it(ops: Sequence[Op]) -> bool:
+    if any(op.notes.side_by_side for op in ops):
+        return False
+    return any(get_op(op.kind).family in _WORTH_A_CALL for op in ops)
+
+
+class _Boundaries:
+    """What ops read of others, and others of them."""
+
+    def __init__(self, graph: Graph, planned: PlannedOps) -> None:
+        self._graph = graph
+        self._mappings = planned.mappings
+        self._readers: defaultdict[str, set[str]] = defaultdict(set)
+        self._makers: dict[str, str] = {}
+        for op in graph.ops:
+            # A view reads nothing: who reads the view reads what it is of.
+            if planned.plans[op.name].steps or _runs(op):
+                for root in self._roots(op.inputs):
+                    self._readers[root].add(op.name)
+            for root in self._roots(op.outputs):
+                self._makers.setdefault(root, op.name)
+        self._returned = self._roots(graph.outputs)
+
+    def _roots(self, names: Iterable[str]) -> set[str]:
+        return set(map(self._graph.root, names))
+
+    def entering(self, ops: Sequence[Op]) -> tuple[str, ...]:
+        """Values of others that they read and leave as they are."""
+        written = {root for op in ops for root in self._roots(op.outputs)}
+        read = (self._graph.root(name) for op in ops for name in op.inputs)
+        return tuple(
+            root
+            for root in dict.fromkeys(read)
+            if root not in written
+            and root in self._mappings
+            and self._graph.values[root].role in _COPIED_ROLES
+        )
+
+    def leaving(self, ops: Sequence[Op]) -> tuple[str, ...]:
+        """Values that they make and others read."""
+        names = {op.name for op in ops}
+        made = (self._graph.root(name) for op in ops for name in op.outputs)
+        return tuple(
+            root
+            for root in dict.fromkeys(made)
+            if self._makers[root] in names
+            and self._graph.values[root].role is Role.ACTIVATION
+            and (self._readers[root] - names or root in self._returned)
+        )
+
+
+def _find_runs(graph: Graph, planned: PlannedOps) -> Iterator[tuple[list[Op], bool]]:
+    """Each op once, in runs, and whether a run is a function's; others are alone."""
+    ordered = [op for op in graph.ops if planned.plans[op.name].steps or _runs(op)]
+    runs = list(_repeated_runs(ordered, planned))
+    # What is repeated is a call of the same function, unless another call has part of
+    # it already.
+    runs += [(begin - back, end - back, back) for begin, end, back in runs]
+    ends: dict[int, int] = {}
+    taken: set[int] = set()
+    for begin, end, _ in runs:
+        is_free = taken.isdisjoint(range(begin, end))
+        if is_free and len(set(map(_place, ordered[begin:end]))) == 1:
+            taken.update(range(begin, end))
+            ends[begin] = end
+    for number, op in enumerate(ordered):
+        if number in ends:
+            yield ordered[number : ends[number]], True
+        elif number not in taken and not _runs(op):
+            yield [op], False
+
+
+def _repeated_runs(
+    ordered: Sequence[Op], planned: PlannedOps
+) -> Iterator[tuple[int, int, int]]:
+    """Runs of ops that repeat others in their order: begin, end, how far back those."""
     latest: dict[tuple[int, int], int] = {}
-    expected, place = 0, (-1, -1, Phase.FORWARD)
-    # Views run no code, so they neither begin nor break a call.
-    with_steps = (op for op in graph.ops if planned.plans[op.name].steps)
-    for number, op in enumerate(with_steps, start=1):
+    begin, back, seen = 0, 0, set[int]()
+    for number, op in enumerate(ordered):
         # Plans are told apart by identity: ops that share code share a plan.
-        plan, here = id(planned.plans[op.name]), (op.chip, op.stage, op.phase)
-        # 0 is an op that repeats nothing. A run goes on while ops follow each other
-        # just as those they repeat did.
-        previous = latest.get((plan, op.chip), 0)
+        plan = id(planned.plans[op.name])
+        found = latest.get((plan, op.chip)) if _can_be_inside(op) else None
+        latest[plan, op.chip] = number
+        distance = 0 if found is None else number - found
         # A function is on one chip, in one stage and phase, and an op in it twice would
         # make the run a repetition of itself.
-        if previous != expected or here != place or plan in run:
-            yield list(run.values())
-            run = {}
-        run[plan] = op
-        latest[plan, op.chip], place = number, here
-        expected = previous + 1 if previous else 0
-    yield list(run.values())
+        is_next = distance == back and plan not in seen
+        if seen and not (is_next and _place(op) == _place(ordered[begin])):
+            yield begin, number, back
+            seen = set[int]()
+        if distance and not seen:
+            begin, back = number, distance
+        if distance:
+            seen.add(plan)
+    if seen:
+        yield begin, len(ordered), back
+
+
+def _runs(op: Op) -> bool:
+    return bool(functions_of(op))
+
+
+def _place(op: Op) -> tuple[int, int, Phase]:
+    return op.chip, op.stage, op.phase
+
+
+def _can_be_inside(op: Op) -> bool:
+    # Updates write what they read: a function of them would have to copy that back.
+    is_elsewhere = get_op(op.kind).family in _NEVER_INSIDE or _runs(op)
+    return not is_elsewhere and op.phase is not Phase.UPDATE
 
 
 def _copies_of(op: Op, planned: PlannedOps) -> tuple[Copy, ...]:

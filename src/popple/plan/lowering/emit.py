@@ -16,6 +16,7 @@ from itertools import chain, groupby
 
 from popple.graph import Graph, Op, Role, functions_of, num_sites
 from popple.plan.lowering.calls import (
+    Call,
     Copy,
     copy_name,
     find_calls,
@@ -90,7 +91,10 @@ class Emitter:
         self._written = _written_roots(graph)
         # Without a reader, liveness would never learn that these are over.
         self._unread = self._written - _read_roots(graph)
-        self._calls = find_calls(graph, planned)
+        calls = find_calls(graph, planned)
+        self._beginning = {call.ops[0].name: call for call in calls}
+        self._ending = {call.ops[-1].name: call for call in calls}
+        self._inside: dict[str, str] = {}  # variables of the function that runs
 
     @property
     def functions(self) -> Mapping[str, Step]:
@@ -116,7 +120,7 @@ class Emitter:
         if functions_of(op):
             return self._control.steps_of(op)
         plan = self._planned.plans[op.name]
-        steps = self._call_steps(op)
+        steps = self._begin_call(op)
         temporaries = self._add_temporaries(op, plan)
         writes = self._variables_of(op.outputs, op.chip)
         if plan.is_interleaved:
@@ -137,7 +141,7 @@ class Emitter:
             ended = _begun([t for t in temporaries if t[1].last == index], index)
             unread = (name for name in made if name in self._unread)
             steps += [WriteUndef(name, op.name) for name in (*ended, *unread)]
-        return steps
+        return steps + self._end_call(op)
 
     def stream_in(self, name: str, chip: int) -> StreamCopy:
         """An input arriving from the host."""
@@ -158,7 +162,7 @@ class Emitter:
     def variable(self, name: str, chip: int) -> str:
         """Name of the variable that holds a value on a chip, made if it is new."""
         root = self._graph.root(name)
-        if (known := self._held.get(root)) is not None:
+        if (known := self._inside.get(root) or self._held.get(root)) is not None:
             return known
         value = self._graph.values[root]
         home = self._planned.chips.get(root, chip)
@@ -254,38 +258,71 @@ class Emitter:
             return copy_name(op, position)
         return self.variable(op.inputs[position], source_chip(op))
 
-    def _call_steps(self, first: Op) -> list[Step]:
-        """The copies of weights to where the function that begins here has them.
+    def _begin_call(self, first: Op) -> list[Step]:
+        """The copies to where the function that begins here has what it reads.
 
         They stand where the function is called, so they are no steps of its ops.
         """
-        copies = self._calls.get(first.name, ())
-        for copy in copies:
-            vector = self._tiles.vector(copy.place.bytes_by_tile, first.chip)
+        if (call := self._beginning.get(first.name)) is None:
+            return []
+        chip = first.chip
+        for copy in call.weights:
+            vector = self._tiles.vector(copy.place.bytes_by_tile, chip)
             self.variables[copy.name] = Variable(copy.name, vector)
+        outside = self._variables_of(call.entering, chip)
+        inside = self._enter(call)
         # Copies of one call are one phase: those on their tile, and those that move.
-        local = [copy for copy in copies if copy.is_local]
-        moved = [copy for copy in copies if not copy.is_local]
-        steps: list[Step] = []
-        if local:
-            copied = local_copies([copy.source for copy in local], self._chip)
-            group = self._tiles.group(copied, first.chip)
-            vertices = ComputeSet(self._steps.label(first, "copy weights"), (group,))
-            steps.append(Execute(vertices, *self._access_of(local)))
-        if moved:
-            sent, received = moved_copies(
-                [copy.source for copy in moved],
-                [copy.place for copy in moved],
-                self._chip,
-            )
-            vectors = (
-                self._tiles.vector(sent, first.chip),
-                self._tiles.vector(received, first.chip),
-            )
-            access = self._access_of(moved)
-            name = self._steps.label(first, "move weights")
-            steps.append(Exchange(name, *vectors, None, False, *access))
-        return steps
+        local = [copy for copy in call.weights if copy.is_local]
+        moved = [copy for copy in call.weights if not copy.is_local]
+        reads, writes = self._access_of(local)
+        mappings = [copy.source for copy in local]
+        mappings += map(self.mapping_of, call.entering)
+        access = (*reads, *outside), (*writes, *inside)
+        return [
+            *self._copies_on_tiles(first, "copy arguments", mappings, access),
+            *self._moves(first, moved),
+        ]
+
+    def _enter(self, call: Call) -> tuple[str, ...]:
+        """Make the variables of a function; names those of what enters it."""
+        for root in (*call.entering, *call.leaving):
+            name = call.inside(root)
+            vector = self.mapping_of(root).bytes_by_tile
+            vector = self._tiles.vector(vector, call.ops[0].chip)
+            self.variables[name] = Variable(name, vector)
+            self._inside[root] = name
+        return tuple(map(call.inside, call.entering))
+
+    def _end_call(self, last: Op) -> list[Step]:
+        """The copies of a function's results to where others read them."""
+        if (call := self._ending.get(last.name)) is None:
+            return []
+        self._inside.clear()
+        inside = tuple(map(call.inside, call.leaving))
+        access = inside, self._variables_of(call.leaving, last.chip)
+        mappings = list(map(self.mapping_of, call.leaving))
+        return self._copies_on_tiles(last, "copy results", mappings, access)
+
+    def _copies_on_tiles(
+        self, op: Op, name: str, mappings: list[TileMapping], access: Access
+    ) -> list[Step]:
+        if not mappings:
+            return []
+        group = self._tiles.group(local_copies(mappings, self._chip), op.chip)
+        return [Execute(ComputeSet(self._steps.label(op, name), (group,)), *access)]
+
+    def _moves(self, first: Op, moved: list[Copy]) -> list[Step]:
+        if not moved:
+            return []
+        sent, received = moved_copies(
+            [copy.source for copy in moved], [copy.place for copy in moved], self._chip
+        )
+        vectors = (
+            self._tiles.vector(sent, first.chip),
+            self._tiles.vector(received, first.chip),
+        )
+        name = self._steps.label(first, "move weights")
+        return [Exchange(name, *vectors, None, False, *self._access_of(moved))]
 
     def _interleave(self, names: Iterable[str]) -> None:
         for name in names:
@@ -293,7 +330,7 @@ class Emitter:
 
     def _access_of(self, copies: list[Copy]) -> Access:
         names = (copy.op.inputs[copy.position] for copy in copies)
-        reads = self._variables_of(names, copies[0].op.chip)
+        reads = self._variables_of(names, copies[0].op.chip) if copies else ()
         return reads, tuple(copy.name for copy in copies)
 
     def _add_temporaries(self, op: Op, plan: OpPlan) -> list[tuple[str, Temporary]]:

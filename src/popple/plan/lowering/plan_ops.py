@@ -62,7 +62,8 @@ class PlannedOps:
     """Plans by op, mappings by value (on their own chip), and the chips of values.
 
     `copies` says which inputs, by position, an op has copied before it reads them, and
-    where to. `functions` are those of the graph, each planned once.
+    where to. `functions` are those of the graph, each planned once. With `is_outlined`
+    ops that repeat others run as functions, too.
     """
 
     plans: Mapping[str, OpPlan]
@@ -72,6 +73,7 @@ class PlannedOps:
     functions: Mapping[str, PlannedFunction] = field(
         default_factory=dict[str, "PlannedFunction"]
     )
+    is_outlined: bool = True
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,12 @@ class _Walk:
         for name in (*self._graph.outputs, *self._graph.arguments, *self._waiting):
             self.settle(name)
         return PlannedOps(
-            self.plans, self.mappings, self.chips, self.copies, self._functions
+            self.plans,
+            self.mappings,
+            self.chips,
+            self.copies,
+            self._functions,
+            self._planner.options.outline,
         )
 
     def add(self, op: Op) -> None:
