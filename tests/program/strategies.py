@@ -55,7 +55,7 @@ def codelets() -> st.SearchStrategy[Codelet]:
 def vertex_groups(num_tiles: int) -> st.SearchStrategy[VertexGroup]:
     vector = vectors(num_tiles)
     flops = st.one_of(st.none(), vector)
-    return st.builds(VertexGroup, codelets(), vector, vector, flops, COUNTS)
+    return st.builds(VertexGroup, codelets(), vector, vector, flops, COUNTS, COUNTS)
 
 
 @st.composite

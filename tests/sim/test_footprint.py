@@ -68,6 +68,13 @@ def test_every_vertex_has_state_once_however_often_it_runs() -> None:
     assert taken(program)[Category.VERTEX_STATE] == tiles(8 * 4, 8, 0, 0)
 
 
+def test_lists_are_those_of_each_vertex() -> None:
+    group = VertexGroup(SMALL, tiles(2, 1, 0, 0), tiles(1, 1, 0, 0), list_bytes=30)
+    found = taken(one_chip(Execute(ComputeSet("cs", (group,)))))
+    assert found[Category.VERTEX_FIELD] == tiles(60, 30, 0, 0)
+    assert found[Category.VERTEX_STATE] == tiles(16, 8, 0, 0)
+
+
 def test_control_code_of_leaves() -> None:
     assert control_code(Sequence(())) == TileVector.constant(4, BASE)
     # 20 B where there are vertices, 12 B where a stream ends, 4 B for a sync.

@@ -167,7 +167,7 @@ def _parse_vertices(part: Statement) -> VertexGroup:
     if part.word != "vertices":
         part.fail("does not belong here", "Compute sets hold vertices.")
     threads = {thread.value: thread for thread in Thread}
-    settings = ("count", "cycles", "flops", "edges", "code", "state", "source")
+    settings = ("count", "cycles", "flops", "edges", "code", "state", "lists", "source")
     part.expect(1, settings, threads)
     codelet = Codelet(
         part.text(0),
@@ -182,6 +182,7 @@ def _parse_vertices(part: Statement) -> VertexGroup:
         part.vector("cycles"),
         part.vector("flops") if "flops" in part.settings else None,
         part.integer("edges", 1),
+        part.integer("lists"),
     )
 
 

@@ -167,6 +167,7 @@ def _vertices_line(group: VertexGroup) -> str:
         f"edges={group.num_edges}",
         f"code={codelet.code_bytes}",
         f"state={codelet.state_bytes}",
+        f"lists={group.list_bytes}" if group.list_bytes else "",
         _setting("source", codelet.source),
     )
 

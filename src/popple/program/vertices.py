@@ -41,7 +41,8 @@ class VertexGroup:
     """Equal vertices on many tiles.
 
     `count_by_tile` vertices stand on a tile, each taking `cycles_by_tile` (worker or
-    tile cycles, as the codelet's thread says) and doing `flops_by_tile`.
+    tile cycles, as the codelet's thread says) and doing `flops_by_tile`. Fields without
+    a fixed size, such as lists, take `list_bytes` a vertex beside the codelet's state.
     """
 
     codelet: Codelet
@@ -49,6 +50,7 @@ class VertexGroup:
     cycles_by_tile: TileVector
     flops_by_tile: TileVector | None = None
     num_edges: int = 1
+    list_bytes: int = 0
 
     def __post_init__(self) -> None:
         if len(self.count_by_tile) != len(self.cycles_by_tile):

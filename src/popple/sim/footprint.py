@@ -93,6 +93,7 @@ def code_and_state(
         Category.CONTROL_CODE: combine(lambda each: each[0] * each[1], [control, busy]),
         Category.VERTEX_CODE: _vertex_code(program, compute_sets),
         Category.VERTEX_STATE: _vertex_state(program, compute_sets),
+        Category.VERTEX_FIELD: _vertex_lists(program, compute_sets),
         **_transfer_code(program, steps, lives, chip),
     }
     return {
@@ -137,6 +138,15 @@ def _vertex_state(program: Program, compute_sets: Iterable[ComputeSet]) -> TileV
     for compute_set in compute_sets:
         for group in compute_set.vertices:
             total.add(group.count_by_tile, group.codelet.state_bytes)
+    return total.to_vector()
+
+
+def _vertex_lists(program: Program, compute_sets: Iterable[ComputeSet]) -> TileVector:
+    total = TileSum(program.num_tiles)
+    for compute_set in compute_sets:
+        for group in compute_set.vertices:
+            if group.list_bytes:
+                total.add(group.count_by_tile, group.list_bytes)
     return total.to_vector()
 
 

@@ -101,6 +101,12 @@ def layer_normed(change: Change) -> int:
     return cycles_of(change, nn.LayerNorm(256), 64, 256)
 
 
+def repeated(change: Change) -> int:
+    """Two equal layers."""
+    layers = nn.Sequential(nn.Linear(256, 256), nn.Linear(256, 256))
+    return cycles_of(change, layers, 64, 256)
+
+
 class Layers(nn.Module):
     """Two linear layers and a loss."""
 
@@ -164,7 +170,7 @@ EFFECTS: dict[str, Effect] = {
     "enableEngineCaching": of_cache("enableEngineCaching"),
     "enableFloatingPointChecks": of(outcome, "enableFloatingPointChecks", True, divide),
     "enableFullyConnectedPass": of(trained, "enableFullyConnectedPass", False),
-    "enableOutlining": of(cost, "enableOutlining", False),
+    "enableOutlining": of(repeated, "enableOutlining", False),
     "enableStableNorm": of(layer_normed, "enableStableNorm", True),
     "enableStochasticRounding": of(
         calls, "enableStochasticRounding", True, is_half=True

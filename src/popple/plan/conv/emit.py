@@ -23,6 +23,7 @@ from popple.plan.conv.joint import are_weights_home, turn_weights
 from popple.plan.conv.occupancy import add_multi, find_occupancy
 from popple.plan.conv.problem import ConvProblem, Purpose
 from popple.plan.conv.search import Choice, Solution, find_choice
+from popple.plan.conv.splits import work_of
 from popple.plan.conv.supply import Need, Supply, supply_operand
 from popple.plan.conv.vertices import (
     add_in_place_cycles,
@@ -196,6 +197,7 @@ class _Emitter:
             self.occupancy.vector(cycles),
             self.occupancy.spread(flops),
             num_edges=3,
+            list_bytes=self._list_bytes(),
         )
         builder.compute("partials", group, reads=reads)
         # Without sums or casts the vertices write the output itself.
@@ -210,6 +212,11 @@ class _Emitter:
             if setting.method.is_interleaved:
                 builder.mark_operand(name, number)
         self._reduce(builder, self.solution.split.partials)
+
+    def _list_bytes(self) -> int:
+        """Lists of the vertex on the fullest tile."""
+        work = work_of(self.setting.form.problem, self.solution.split)
+        return int(self.setting.method.list_bytes(work)[0])
 
     @property
     def is_output_interleaved(self) -> bool:

@@ -14,7 +14,8 @@ from functools import partial
 from popple.errors import PlanError
 from popple.graph import DType
 from popple.plan.codelets.sizes import PRODUCT_CODE_BYTES
-from popple.plan.conv import vertices
+from popple.plan.conv import lists, vertices
+from popple.plan.conv.lists import Listing
 from popple.plan.conv.problem import ConvProblem
 from popple.plan.conv.vertices import AmpUnit, Hmac, Ints, TileWork
 from popple.program import Codelet, Thread
@@ -42,7 +43,8 @@ class Method:
 
     `in_group`, `out_group` and `conv_group` are the channels and conv groups taken at
     once; what does not fill them is padding. `macs_per_cycle` is the rate of the inner
-    loop. A vertex that `is_buffered` keeps the sums of one set of groups twice.
+    loop. A vertex that `is_buffered` keeps the sums of one set of groups twice. Beside
+    its state it has lists of `list_bytes`.
     """
 
     name: str
@@ -56,6 +58,9 @@ class Method:
     is_interleaved: bool = False
     is_buffered: bool = False
     cycles: Callable[[TileWork], Ints] = field(compare=False, kw_only=True, repr=False)
+    list_bytes: Callable[[TileWork], Ints] = field(
+        default=lists.no_lists, compare=False, kw_only=True, repr=False
+    )
 
     def padding_factor(self, problem: ConvProblem) -> float:
         """Products computed for each one wanted."""
@@ -89,7 +94,7 @@ def _all_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
             yield from _amp_methods(problem, chip, several)
         if unit.num_units == _ALL_UNITS:
             yield from _amp_methods(problem, chip, _half_of(unit))
-        yield from _slic_methods(problem, unit)
+        yield from _slic_methods(problem, chip, unit)
     yield from _hmac_methods(problem, chip)
     yield from _vmac_methods(problem, chip)
     yield from _outer_product_methods(problem, chip)
@@ -165,6 +170,7 @@ def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Me
         macs_per_cycle=rate,
         is_interleaved=True,
     )
+    listing = Listing.of(chip)
     is_narrow = out_group < _ALL_UNITS and out_group < problem.out_channels
     narrow = f", {out_group} channels" if is_narrow else ""
     if problem.is_matmul:
@@ -173,6 +179,7 @@ def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Me
             _codelet("amp-1x1", "ConvPartial1x1Out", problem, unit.num_units),
             depth,
             cycles=partial(vertices.amp_1x1_cycles, unit=unit),
+            list_bytes=partial(lists.amp_1x1_lists, listing=listing),
         )
         return
     # Rows of the kernel loaded at once take the place of input channels: few channels
@@ -184,6 +191,9 @@ def _amp_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Me
             depth // height,
             kernel_height=height,
             cycles=partial(vertices.amp_nx1_cycles, unit=unit, kernel_height=height),
+            list_bytes=partial(
+                lists.positional_lists, listing=listing, kernel_height=height
+            ),
         )
 
 
@@ -191,7 +201,7 @@ def _nx1_name(height: int) -> str:
     return "amp-nx1" if height == 1 else f"amp-nx1 of {height} kernel rows"
 
 
-def _slic_methods(problem: ConvProblem, unit: AmpUnit) -> Iterator[Method]:
+def _slic_methods(problem: ConvProblem, chip: Chip, unit: AmpUnit) -> Iterator[Method]:
     """Groupings of conv groups by channels: 1x4, 2x2, 4x1 and, 16 units, 8x1, 16x1."""
     if unit.kind not in ("f16", "f8") or problem.stride[-1] > 2:
         return
@@ -221,6 +231,7 @@ def _slic_methods(problem: ConvProblem, unit: AmpUnit) -> Iterator[Method]:
                 stride=problem.stride[-1],
                 is_quad_channel=channels == 4,
             ),
+            list_bytes=partial(lists.slic_lists, listing=Listing.of(chip)),
         )
 
 
@@ -244,6 +255,7 @@ def hmac_of(problem: ConvProblem, chip: Chip, in_group: int) -> Method:
         problem.partials,
         in_group * vertex.out_group / (2 + vertex.dot_cycles),
         cycles=partial(vertices.hmac_cycles, vertex=vertex),
+        list_bytes=partial(lists.positional_lists, listing=Listing.of(chip)),
     )
 
 
@@ -271,6 +283,7 @@ def _vmac_methods(problem: ConvProblem, chip: Chip) -> Iterator[Method]:
                 lanes=lanes,
                 num_workers=chip.num_workers,
             ),
+            list_bytes=partial(lists.vmac_lists, listing=Listing.of(chip)),
         )
 
 

@@ -48,6 +48,15 @@ class Occupancy:
         spread = TileVector.spread(total, self.num_used, self.num_used, grain)
         return self._on_chip(spread)
 
+    def spread_over(
+        self, total: int, grain: int, num_tiles: int, is_last: bool
+    ) -> TileVector:
+        """`total` dealt evenly over the first or the last of the tiles used."""
+        spread = TileVector.spread(total, num_tiles, self.num_used, grain)
+        if is_last:
+            spread = TileVector.of(spread.runs[::-1])
+        return self._on_chip(spread)
+
     @property
     def ones(self) -> TileVector:
         """1 on every tile used."""

@@ -89,6 +89,11 @@ class Cut:
     shares: tuple[int, ...]
     count: int
 
+    def as_grid(self) -> Grid:
+        """The same as the one option of a grid."""
+        shares = tuple(np.array([share]) for share in self.shares)
+        return Grid(shares, np.array([self.count]))
+
 
 class Parts(NamedTuple):
     """Parts of the groups, the input channels and the output channels."""
@@ -321,6 +326,14 @@ def make_candidates(
         partials=conv_groups * out_channels * field.size,
         work=_make_work(problem, shares, field, kernel),
     )
+
+
+def work_of(problem: ConvProblem, split: Split) -> TileWork:
+    """What a split gives the fullest tile to compute: one entry."""
+    shares = (split.groups_share, split.in_share, split.out_share)
+    groups, ins, outs = (np.array([share]) for share in shares)
+    field, kernel = split.field.as_grid(), split.kernel.as_grid()
+    return _make_work(problem, (groups, ins, outs), field, kernel)
 
 
 def _active_positions(problem: ConvProblem, dims: Sequence[Ints]) -> list[Ints]:

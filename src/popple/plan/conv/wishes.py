@@ -22,7 +22,14 @@ from popple.plan.layout import (
     Tiles,
     adjacency_of_axis,
 )
+from popple.plan.mapping import num_linear_tiles
 from popple.plan.opplan import TileMapping
+from popple.program import TileVector
+from popple.units import ceil_div
+
+# Bytes of an operand that a tile has at least, of those that all its readers read.
+_MIN_INPUT_BYTES = 128
+_MIN_WEIGHT_BYTES = 256
 
 # Position of the weights among the inputs of a linear layer's products.
 _WEIGHTS_OF_PRODUCT = 1
@@ -83,10 +90,40 @@ class Wishes:
         # Zeros that fill a group up are no part of the tensor, so a wish has only
         # groups that divide what there is.
         group = math.gcd(self._in_group(operand), self._num_summed(operand))
-        shape, size = operand.type.shape, operand.type.dtype.num_bytes
-        vector = self.occupancy.spread(operand.type.num_bytes, group * size)
-        order = Grouped(shape, operand.axis, group, self._tiles_of(operand))
+        vector = self._spread(operand, group)
+        order = Grouped(
+            operand.type.shape, operand.axis, group, self._tiles_of(operand)
+        )
         return TileMapping(vector, Layout(order))
+
+    def _spread(self, operand: Operand, group: int) -> TileVector:
+        """Bytes by tile: what the same tiles read lies on some of them.
+
+        On no more than get a least number of bytes, which bounds the messages that each
+        of the readers has to receive (lib/poplin/Convolution.cpp,
+        mapActivationsOrWeights). Weights lie on the last of the tiles, inputs on the
+        first.
+        """
+        split, serial = self.solution.split, self.solution.setting.serial
+        is_field = operand == self.roles.field
+        readers = split.out_split if is_field else split.field.count
+        parts = serial.in_parts if is_field else serial.count
+        least = _MIN_INPUT_BYTES if is_field else _MIN_WEIGHT_BYTES
+        num_bytes, num_used = operand.type.num_bytes, split.num_used
+        grain = operand.type.dtype.num_bytes * self._grain(is_field, group)
+        sets = num_used // readers
+        each = ceil_div(num_bytes, sets * parts)
+        num_tiles = sets * num_linear_tiles(each, grain, readers, least)
+        return self.occupancy.spread_over(num_bytes, grain, num_tiles, not is_field)
+
+    def _grain(self, is_field: bool, group: int) -> int:
+        """Elements that stay on one tile: the groups that a vertex takes at once."""
+        setting = self.solution.setting
+        method, problem = setting.method, setting.form.problem
+        grain = group * math.gcd(method.conv_group, problem.groups)
+        if is_field:
+            return grain
+        return grain * math.gcd(method.out_group, problem.out_channels)
 
     def _tiles_of(self, operand: Operand) -> Tiles:
         if operand != self.roles.field:

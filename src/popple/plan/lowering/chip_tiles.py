@@ -64,4 +64,5 @@ class ChipTiles:
             self.vector(group.cycles_by_tile, chip),
             None if flops is None else self.vector(flops, chip),
             group.num_edges,
+            group.list_bytes,
         )
