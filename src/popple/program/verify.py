@@ -44,6 +44,7 @@ class _Verifier:
         self._compute_sets: dict[str, ComputeSet] = {}
         # By identity: the program keeps its vectors alive.
         self._checked_vectors: set[int] = set()
+        self._checked_vertices: set[int] = set()
 
     def verify(self) -> None:
         program = self._program
@@ -55,11 +56,21 @@ class _Verifier:
         # last path.
         rows = {id(row.step): row for row in program.steps}.values()
         for row in rows:
-            self._verify_vectors(row.path, vectors_of(row.step))
+            if not self._has_known_vertices(row.step):
+                self._verify_vectors(row.path, vectors_of(row.step))
             self._verify_names(row)
         # The rules of single kinds of steps rely on names that resolve.
         for row in rows:
             self._verify_kind(row.path, row.step)
+
+    def _has_known_vertices(self, step: Step) -> bool:
+        """Whether it executes vertices that were seen, as equal layers share them."""
+        if not isinstance(step, Execute):
+            return False
+        vertices = id(step.compute_set.vertices)
+        is_known = vertices in self._checked_vertices
+        self._checked_vertices.add(vertices)
+        return is_known
 
     def _verify_variables(self) -> None:
         for name, variable in self._program.variables.items():

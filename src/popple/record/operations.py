@@ -58,16 +58,15 @@ def record_operations(
 
 def _shares_by_name(simulation: Simulation) -> Mapping[str, ClassCycles]:
     """Of the time of all chips what each op takes, or each row without an op."""
-    sums: dict[str, list[int]] = {}
-    for step_id, cycles in simulation.time_shares.by_step.items():
+    sums: dict[str, ClassCycles] = {}
+    for step_id, (p, q, r, s, t) in simulation.time_shares.by_step.items():
         step = simulation.steps[step_id].step
         if isinstance(step, Control):
             continue
         name = step.op or row_of(step).name
-        known = sums.setdefault(name, list(NO_CYCLES))
-        for place, each in enumerate(cycles):
-            known[place] += each
-    return {name: (a, b, c, d, e) for name, (a, b, c, d, e) in sums.items()}
+        a, b, c, d, e = sums.get(name, NO_CYCLES)
+        sums[name] = (a + p, b + q, c + r, d + s, e + t)
+    return sums
 
 
 def _executions_by_op(simulation: Simulation) -> Mapping[str, int]:

@@ -185,8 +185,9 @@ def _times(cycles: ClassCycles, count: int) -> ClassCycles:
 
 
 def _added(first: ClassCycles, second: ClassCycles) -> ClassCycles:
-    a, b, c, d, e = (x + y for x, y in zip(first, second, strict=True))
-    return a, b, c, d, e
+    a, b, c, d, e = first
+    p, q, r, s, t = second
+    return a + p, b + q, c + r, d + s, e + t
 
 
 def _sum(first: _Counts, second: _Counts) -> _Counts:
