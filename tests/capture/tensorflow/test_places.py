@@ -93,10 +93,12 @@ def test_backward_ops_are_where_their_forward_ops_are() -> None:
     assert lowered.num_stages == 2
 
 
-def test_sharded_ops_are_on_their_chip() -> None:
+# Device -1 is all of them, which says of one operation nothing.
+@pytest.mark.parametrize(("device", "chip"), [(3, 3), (-1, 0)])
+def test_sharded_ops_are_on_their_chip(device: int, chip: int) -> None:
     data: Any = xla_data_pb2
     sharding = data.OpSharding(
-        type=data.OpSharding.MAXIMAL, tile_assignment_devices=[3]
+        type=data.OpSharding.MAXIMAL, tile_assignment_devices=[device]
     )
 
     def function(x: Any) -> Any:
@@ -104,8 +106,8 @@ def test_sharded_ops_are_on_their_chip() -> None:
             return tf.tanh(x)
 
     graph = lower_graph(trace(function, spec(3))).graph
-    assert of_kind(graph, "tanh")[0].chip == 3
-    assert graph.execution.num_chips == 4
+    assert of_kind(graph, "tanh")[0].chip == chip
+    assert graph.execution.num_chips == chip + 1
 
 
 def test_chips_whose_ops_are_dropped_are_not_counted() -> None:

@@ -134,10 +134,13 @@ def user_frames(op: Operation) -> list[tuple[str, int]]:
 
 
 def sharded_chip(encoded: bytes) -> int | None:
-    """The device of an encoded OpSharding that puts an op on one device."""
+    """The device of an encoded OpSharding that puts an op on one device.
+
+    Device -1 stands for all of them.
+    """
     sharding = _XLA_DATA.OpSharding.FromString(encoded)
     devices = sharding.tile_assignment_devices
-    return devices[0] if len(devices) == 1 else None
+    return devices[0] if len(devices) == 1 and devices[0] >= 0 else None
 
 
 def is_trainable(handle: Operation) -> bool:
