@@ -50,10 +50,13 @@ def test_cycles_of_earlier_programs_are_looked_for_when_enough_wait(
 
 
 def test_what_a_program_has_frozen_stays_frozen() -> None:
+    frozen: list[object] = []
     gc.freeze()
     try:
         with collection_paused():
-            frozen = gc.get_freeze_count()
-        assert gc.get_freeze_count() >= frozen > 0
+            pass
+        # Only what the collector may visit is listed. A count would do if nothing that
+        # was frozen ever ended.
+        assert not any(each is frozen for each in gc.get_objects())
     finally:
         gc.unfreeze()
