@@ -49,6 +49,23 @@ def test_cycles_of_earlier_programs_are_looked_for_when_enough_wait(
     assert old.after_full_pass > 10
 
 
+def test_a_full_pass_between_programs_is_not_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old = collection._Old()
+    monkeypatch.setattr(collection, "_old", old)
+    monkeypatch.setattr(collection, "_MOST_WAITING", 0)
+    for _ in range(2):
+        with collection_paused():
+            pass
+    old.after_full_pass = 10
+    gc.collect()
+    passes = gc.get_stats()[2]["collections"]
+    with collection_paused():
+        pass
+    assert gc.get_stats()[2]["collections"] == passes
+
+
 def test_what_a_program_has_frozen_stays_frozen() -> None:
     frozen: list[object] = []
     gc.freeze()

@@ -27,13 +27,15 @@ class _Old:
         self.after_full_pass = 0
         self.before_last_pause = 0
         self.now = 0
+        self.full_passes = 0
 
     def look(self) -> None:
         """Look for cycles if earlier programs may have left many.
 
         What the last pause made does not count yet: what it traced is modelled now.
         """
-        if not self.now:
+        # Between pauses Python makes full passes by its own rule, too.
+        if not self.now or _num_full_passes() != self.full_passes:
             self._start()
         waiting = self.before_last_pause - self.after_full_pass
         if waiting > max(_MOST_WAITING, self.after_full_pass):
@@ -43,6 +45,7 @@ class _Old:
     def _start(self) -> None:
         self.age()
         self.after_full_pass = self.before_last_pause = self.now
+        self.full_passes = _num_full_passes()
 
     def age(self) -> None:
         """Have the collector take all that lives now for old.
@@ -55,6 +58,10 @@ class _Old:
         gc.freeze()
         self.before_last_pause, self.now = self.now, gc.get_freeze_count()
         gc.unfreeze()
+
+
+def _num_full_passes() -> int:
+    return gc.get_stats()[-1]["collections"]
 
 
 _old = _Old()  # of this process, as the collector is
